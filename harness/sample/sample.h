@@ -40,15 +40,16 @@ typedef struct tl_event {
     uint16_t read_index; /* number of that read modulo 65536: equal in neighbours = they arrived together */
 } tl_event;
 
-typedef enum tl_http_outcome {
-    TL_HTTP_COMPLETE,  /* the body ended as HTTP says it ends */
-    TL_HTTP_CUT,       /* the connection closed or broke inside the body */
-    TL_HTTP_NO_CONNECT,
-    TL_HTTP_NO_REPLY,  /* connected, but no response line came */
-    TL_HTTP_TIMEOUT,
-    TL_HTTP_CANCELLED,
-    TL_HTTP_CLIENT_LIMIT, /* our own buffer or memory limit: the run is at fault, not the server */
-} tl_http_outcome;
+typedef enum tl_transport {
+    TL_TP_COMPLETE,   /* the body ended as HTTP says it ends */
+    TL_TP_CUT,        /* the connection closed or broke inside the answer */
+    TL_TP_NO_CONNECT, /* refused, unreachable, unknown name */
+    TL_TP_TIMEOUT,    /* some limit of ours passed: total, first byte, silence */
+    TL_TP_CANCELLED,
+    TL_TP_CLIENT_LIMIT, /* our own log was full: the client is at fault, not the server */
+    TL_TP_PROTOCOL,   /* what came was not HTTP */
+} tl_transport;
+const char *tl_transport_name(tl_transport t); /* complete cut no-connect timeout cancelled client-limit protocol */
 
 typedef struct tl_counters {
     /* usage object, as the server sent it */
@@ -90,7 +91,7 @@ typedef struct tl_request {
     char *error_text;    /* the server's or the transport's own words */
     char *raw_last;      /* last object(s) that carried usage, timings or finish reason, verbatim, one a line */
     tl_counters count;
-    tl_http_outcome http;
+    tl_transport transport;
     int http_status;     /* 0 = none */
     int64_t connects;    /* TL_ABSENT = unknown; 0 = reused, 1 = one new connection */
     int64_t reads, body_bytes;
