@@ -1,0 +1,108 @@
+/* load: runs a block of prepared requests against one server, one after another or by N users at once, and hands back
+ * what was observed; and makes prompts of exact length that no cache has seen.
+ *
+ * Not for: what a request's numbers mean (sample), starting servers (engine), repeats, order and storing (run).
+ * Threads: everything belongs to the calling thread. One http loop carries all users.
+ *
+ * In the timed path (from the first start to the end of the block) load itself allocates nothing, writes nothing and
+ * decodes nothing: bodies are serialised, logs allocated and touched, and the first connections open before it begins.
+ * With one user the answer is decoded between two requests, with more users after the whole block.
+ */
+#ifndef TL_LOAD_H
+#define TL_LOAD_H
+
+#include "base/base.h"
+#include "engine/engine.h"
+#include "sample/sample.h"
+
+/* ---- a block of requests -------------------------------------------------------------------------------------- */
+
+typedef enum tl_load_cache {
+    TL_CACHE_ANY = 0, /* not checked */
+    TL_CACHE_COLD,    /* the engine must report 0 cached tokens */
+    TL_CACHE_WARM,    /* the engine must report all but the last few tokens cached */
+} tl_load_cache;
+
+/* Borrowed until tl_load_run returns. */
+typedef struct tl_load_job {
+    const tl_dialect *dialect;
+    const char *body; /* from tl_dialect_body */
+    size_t body_len;
+    int64_t max_tokens;   /* what was asked for, < 0 = unknown; sizes the log and goes to counters.requested_max */
+    int64_t prompt_n;     /* exact length by construction; < 0 = unknown, not checked */
+    tl_load_cache cache;  /* what must be true of the prompt cache */
+    uint64_t timeout_ns;  /* of this request; 0 = the options' */
+} tl_load_job;
+
+typedef enum tl_load_end {
+    TL_LOAD_ALL,       /* every job was run */
+    TL_LOAD_CANCELLED, /* the flag was set; running requests were ended and are in the results */
+    TL_LOAD_FAILURES,  /* too many failed in a row */
+    TL_LOAD_ENGINE,    /* the engine ended */
+} tl_load_end;
+const char *tl_load_end_name(tl_load_end end); /* "all", "cancelled", "failures", "engine-ended" */
+
+/* Flags of a result whose request may have gone well but did not measure what was asked. */
+#define TL_LOAD_PROMPT_DIFFERS (1u << 0) /* "prompt-count-differs": the engine counted another prompt length */
+#define TL_LOAD_NOT_COLD (1u << 1)       /* "not-cold": some of the prompt was cached */
+#define TL_LOAD_NOT_WARM (1u << 2)       /* "not-warm" */
+#define TL_LOAD_UNVERIFIED (1u << 3)     /* "unverified": the engine reports no count to check against */
+#define TL_LOAD_FLAG_COUNT 4
+const char *tl_load_flag_name(unsigned bit_index); /* NULL past the last */
+
+typedef struct tl_load_item {
+    tl_request request; /* initialised and empty when not started */
+    bool started;
+    size_t worker;      /* the user that sent it, from 0 */
+    size_t sequence;    /* order of starting in the block, from 0 */
+    uint64_t gap_ns;    /* from the same user's previous end to this intended start: the client's own pause */
+    unsigned flags;     /* TL_LOAD_* */
+} tl_load_item;
+
+typedef struct tl_load_result {
+    tl_load_item *items; /* one a job, in the jobs' order */
+    size_t n;
+    size_t started, failed; /* failed = answers that are not complete with status 2xx */
+    tl_load_end end;
+    char reason[512]; /* one line when end is not TL_LOAD_ALL */
+    uint64_t t_begin, t_end; /* first intended start, last end */
+} tl_load_result;
+void tl_load_result_free(tl_load_result *r); /* zeroed ok, twice ok */
+
+typedef struct tl_load_opts {
+    const char *url;       /* NULL: the engine's */
+    tl_engine *engine;     /* watched while the block runs; NULL = not watched */
+    size_t users;          /* closed loop, think time 0; 0 = 1 */
+    uint64_t timeout_ns;   /* whole request; 0 = 600 s */
+    uint64_t stall_ns;     /* silence inside an answer; 0 = 120 s */
+    size_t max_failures;   /* in a row; 0 = 3 */
+    const char *const *headers; /* "Name: value" (a key); may be NULL */
+    bool (*cancelled)(void *ctx);
+    /* Each finished request as soon as it is decoded (see top): for storing and progress. May be NULL. */
+    void (*on_item)(void *ctx, const tl_load_item *item, size_t job);
+    void *ctx;
+} tl_load_opts;
+
+/* Runs the jobs. Failed requests are data, so TL_OK says only that `out` holds what happened; errors are arguments that
+ * make no sense and a lack of memory for sockets. `out` is freed with tl_load_result_free in every case. */
+tl_status tl_load_run(tl_load_result *out, const tl_load_job *jobs, size_t n, const tl_load_opts *opts, tl_err *e)
+    TL_MUST_USE;
+
+/* ---- prompts -------------------------------------------------------------------------------------------------- */
+
+/* Ordinary tokens of the running model, found by letting it tokenize a built-in text, each one verified to be a single
+ * token on its own. Draws depend on the seed and the model's vocabulary alone. */
+typedef struct tl_load_pool tl_load_pool;
+tl_status tl_load_pool_new(tl_load_pool **out, tl_engine *g, uint64_t seed, tl_err *e) TL_MUST_USE;
+/* From ids that are known already (tests, stored runs): they must be distinct, at least two. */
+tl_status tl_load_pool_from(tl_load_pool **out, const int32_t *ids, size_t n, uint64_t seed, tl_err *e) TL_MUST_USE;
+void tl_load_pool_free(tl_load_pool *p); /* NULL ok */
+size_t tl_load_pool_size(const tl_load_pool *p);
+/* A cold prompt of exactly n tokens, n >= 1: its first token differs from those of the size - 1 prompts before it, so no
+ * slot that holds one of them has a common prefix with it. */
+void tl_load_pool_draw(int32_t *out, size_t n, tl_load_pool *p);
+/* Text of `words` words that begins with words unique to this draw, for dialects that take no token ids. A chat template
+ * puts its own tokens in front: cold then needs cache_prompt = false as well. */
+void tl_load_pool_text(tl_buf *out, size_t words, tl_load_pool *p);
+
+#endif
