@@ -87,21 +87,21 @@ typedef struct tl_store_run {
 /* Also writes the state "started". id: the new ULID. */
 tl_status tl_store_run_start(char id[TL_STORE_ID], tl_store *s, const tl_store_run *r, tl_err *e) TL_MUST_USE;
 
-typedef enum tl_run_state {
-    TL_RUN_STARTED,
-    TL_RUN_RESUMED,
-    TL_RUN_INTERRUPTED,
-    TL_RUN_FAILED, /* needs a reason */
-    TL_RUN_DONE,
-    TL_RUN_INVALID, /* needs a reason; final */
-} tl_run_state;
-const char *tl_run_state_name(tl_run_state st);
+typedef enum tl_store_phase {
+    TL_STORE_STARTED,
+    TL_STORE_RESUMED,
+    TL_STORE_INTERRUPTED,
+    TL_STORE_FAILED, /* needs a reason */
+    TL_STORE_DONE,
+    TL_STORE_INVALID, /* needs a reason; final */
+} tl_store_phase;
+const char *tl_store_phase_name(tl_store_phase p);
 
 /* Appends a transition. A resumed run starts a new session with its own anchor: wall_ns and utc_offset are needed
  * then and refused otherwise. Legal: started|resumed -> interrupted|failed|done|resumed (after a crash);
  * interrupted|failed -> resumed; anything but invalid -> invalid. Else TL_CONFLICT. */
 typedef struct tl_store_state {
-    tl_run_state state;
+    tl_store_phase state;
     int64_t t_ns;
     const char *reason;      /* one line, or NULL */
     const json_t *facts;     /* or NULL */
@@ -128,7 +128,7 @@ tl_status tl_store_cell_add(tl_store *s, const tl_store_cell *c, tl_err *e) TL_M
 /* A trial: one visit of a block (cell, round). A block that was interrupted gets a second visit when resumed. */
 typedef struct tl_store_trial {
     const char *run_id, *cell_key;
-    int64_t round, position;     /* position: in the order of execution, unique in the run */
+    int64_t round, position;     /* position: the block's place in the plan's order */
     const char *engine_id;       /* or NULL (simulated) */
     const char *cache_claimed;   /* "cold", "primed", "warm(90%)" */
     int64_t t_start_ns;
@@ -147,15 +147,18 @@ typedef struct tl_store_trial_end {
 } tl_store_trial_end;
 tl_status tl_store_trial_finish(tl_store *s, const tl_store_trial_end *t, tl_err *e) TL_MUST_USE;
 
-/* One element of a request's two time lines. Names are stored, not numbers, so an enum may grow elsewhere. */
+/* One element of a request's two time lines: what the wire delivered ("read") and what it meant (all others). The
+ * first kinds are those of sample's tl_event, in its order; the list only ever grows at its end. */
 typedef struct tl_store_event {
     int64_t t_ns;
     uint32_t kind;  /* index into tl_store_event_kinds */
     uint32_t bytes; /* of text in an event; of the wire in a read */
+    uint32_t read;  /* number of the read that completed it */
 } tl_store_event;
-/* "read", "role", "reasoning", "content", "tool", "progress", "usage", "finish", "comment", "error", "done", "other" */
+/* "role", "reasoning", "content", "tool", "progress", "usage", "finish", "comment", "error", "done", "other", "read" */
 extern const char *const tl_store_event_kinds[];
 extern const size_t tl_store_event_kinds_n;
+#define TL_STORE_READ_KIND 11u
 /* Compact form: delta-coded varints. Any times and sizes survive exactly, in any order. Owned by the caller. */
 void tl_store_events_encode(tl_buf *out, const tl_store_event *ev, size_t n);
 tl_status tl_store_events_decode(tl_store_event **out, size_t *n, const void *p, size_t len, tl_err *e) TL_MUST_USE;
@@ -166,7 +169,7 @@ typedef struct tl_store_request {
     const char *role;          /* "warmup", "measured" */
     int64_t session;           /* user or session number; TL_STORE_NONE */
     const char *outcome;       /* "ok", "failed", "truncated", "timeout", "cancelled" */
-    const char *error_class;   /* needed unless ok */
+    const char *error_class;   /* failed: needed */
     const char *error_text;
     int64_t http_status;       /* TL_STORE_NONE */
     int64_t t_intended_ns, t_sent_ns, t_connected_ns, t_headers_ns, t_first_byte_ns, t_close_ns;
@@ -252,7 +255,7 @@ tl_status tl_store_runs(json_t **out, tl_store *s, const char *experiment, int64
 /* One run in full: the run, states, machine, experiment (without script text), engines, models, cells, trials with
  * counts, values, artifacts (without bodies), telemetry sources, retractions. */
 tl_status tl_store_run_show(json_t **out, tl_store *s, const char *run_id, tl_err *e) TL_MUST_USE;
-tl_status tl_store_run_state_get(tl_run_state *out, tl_store *s, const char *run_id, tl_err *e) TL_MUST_USE;
+tl_status tl_store_run_state_get(tl_store_phase *out, tl_store *s, const char *run_id, tl_err *e) TL_MUST_USE;
 tl_status tl_store_run_plan(char **out, tl_store *s, const char *run_id, tl_err *e) TL_MUST_USE;
 tl_status tl_store_experiment_script(char **out, tl_store *s, const char *experiment_id, tl_err *e) TL_MUST_USE;
 /* For resume: [{cell, round, finished, visits, measured, ok}] for each block that was visited, by cell and round. */
