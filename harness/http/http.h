@@ -61,8 +61,8 @@ typedef struct tl_http_log {
 
     int status;       /* 0: no status line arrived */
     int http_version; /* 10, 11, 20; 0 unknown */
-    uint32_t connects;     /* connections made for this request: 1 unless something is wrong */
-    bool reused;           /* an old connection was used (only with spec.keep_alive) */
+    uint32_t connects;     /* connections the request was tried on: 1 unless something is wrong (2: silently resent) */
+    bool reused;           /* an old connection was tried (only with spec.keep_alive) */
     bool preopened;        /* the connection stood before the request was started */
     bool ended_by_close;   /* no length and not chunked: complete and cut off cannot be told apart */
     bool announced_keep_alive; /* the peer said it would keep the connection (not to be believed) */
@@ -109,9 +109,11 @@ void tl_http_loop_free(tl_http_loop *loop);
  * log, not errors. Strings of the spec are copied. */
 tl_status tl_http_prepare(tl_http_req **out, tl_http_loop *loop, const tl_http_spec *spec, tl_err *e) TL_MUST_USE;
 /* Begins the TCP connection and returns; on loopback it usually stands on return. Only a name lookup can block (numeric
- * addresses and localhost need none). A failure shows as the outcome after start. Without this call start opens. */
+ * addresses and localhost need none). A failure shows as the outcome after start. Without this call start opens.
+ * Called again it replaces a connection that the peer has closed meanwhile, and leaves a good one alone. With keep_alive
+ * or a proxy there is nothing to pre-open: libcurl connects. */
 void tl_http_open(tl_http_req *req);
-bool tl_http_is_open(const tl_http_req *req);
+bool tl_http_is_open(const tl_http_req *req); /* stands, and the peer has not closed it */
 /* `t_intended_ns`: when the schedule wanted it sent (0: now). The request goes out during this call or, when the
  * connection does not stand yet, as soon as it does. A request can be started once. */
 void tl_http_start(tl_http_req *req, uint64_t t_intended_ns);
@@ -130,8 +132,8 @@ typedef struct tl_http_until {
     void *ctx;
 } tl_http_until;
 /* Runs until no request is running or connecting and no timer is set (TL_OK), until the deadline (TL_TIMEOUT: requests
- * go on in the next call), or until cancelled (TL_CANCELLED: all running requests have been ended, on_done called).
- * `until` may be NULL. */
+ * go on in the next call), or until cancelled (TL_CANCELLED: all running requests have been ended, on_done called;
+ * timers are dropped; requests that on_done starts then are ended at once without on_done). `until` may be NULL. */
 tl_status tl_http_loop_run(tl_http_loop *loop, const tl_http_until *until, tl_err *e) TL_MUST_USE;
 /* Calls fn once at `when_ns` (never early) from tl_http_loop_run: how a schedule starts requests. */
 void tl_http_loop_at(tl_http_loop *loop, uint64_t when_ns, void (*fn)(void *ctx), void *ctx);
