@@ -1,0 +1,118 @@
+/* run: the only conductor: one run from the plan to its stored values. It resolves the models, records the provenance,
+ * stores the prediction before the first request, visits the cells in the plan's interleaved order with a bandwidth probe
+ * around each visit, and commits every finished request.
+ *
+ * Not for: timing (load, http), what numbers mean (sample), formulas (lua/calc, reached through the hooks).
+ * Threads: one run at a time, on the calling thread.
+ */
+#ifndef TL_RUN_H
+#define TL_RUN_H
+
+#include "base/base.h"
+#include "os/os.h"
+#include "plan/plan.h"
+#include "store/store.h"
+
+/* What the layer above lends: Lua before and after the timed part, and the wish to stop. */
+typedef struct tl_run_hooks {
+    void *ctx;
+    /* The experiment's prediction for {"machine": {"bandwidth": VALUE}, "model": {...}, "positions": n, axes...};
+     * a value tree as JSON, or JSON null when the experiment has none. */
+    tl_status (*predict)(json_t **out, void *ctx, const json_t *cell, tl_err *e);
+    /* lua/calc/<name>.lua applied to an object of values: a derived value as JSON. */
+    tl_status (*formula)(json_t **out, void *ctx, const char *name, const json_t *inputs, tl_err *e);
+    bool (*cancelled)(void *ctx);
+} tl_run_hooks;
+
+/* ---- models: from a plan's references to files on disk -------------------------------------------------------- */
+
+typedef struct tl_run_models_spec {
+    const char *root;         /* relative paths of file references start here */
+    const char *cache_dir;    /* synthetic models are written to <cache_dir>/models */
+    const json_t *overrides;  /* {"name": "path"}: use this file for that reference instead; may be NULL */
+    bool dry;                 /* write nothing: synthetic models that do not exist are described only */
+    bool (*cancelled)(void *ctx);
+    void *ctx;
+} tl_run_models_spec;
+/* refs: array of {"name", "kind": "synth"|"file", ...}. *out: {name: {"path", "sha256", "bytes", "weights_read_bytes",
+ * "kv_bytes_per_position", "layers", "facts": {...}, "exists": bool}}; sha256 is null for what does not exist yet.
+ * TL_NOT_FOUND, TL_INVALID (not a GGUF, truncated) name the path; TL_CANCELLED. */
+tl_status tl_run_models(json_t **out, const json_t *refs, const tl_run_models_spec *spec, tl_err *e) TL_MUST_USE;
+
+/* ---- machine ---------------------------------------------------------------------------------------------------- */
+
+/* Which profile the live snapshot matches: an id of `profiles` ([{"id", "match": {"gpu": {"name", "count"}, "cpu":
+ * {"name", "memory_gb"}}}]), or NULL: then the run belongs to "this". Borrowed from profiles. */
+const char *tl_run_machine_match(const json_t *snapshot, const json_t *profiles);
+
+typedef struct tl_run_probe_point {
+    unsigned threads;
+    size_t n;                  /* passes */
+    double median, lo, hi;     /* bytes/s: median over repetitions with its 95 % interval */
+} tl_run_probe_point;
+/* Read bandwidth by thread count 1, 2, 4 ... all, `repetitions` interleaved probes each. *best: index of the fastest. */
+tl_status tl_run_probe_threads(tl_run_probe_point *out, size_t *n, size_t max, size_t *best, tl_membw *m,
+                               unsigned repetitions, tl_ns duration, tl_err *e) TL_MUST_USE;
+
+/* ---- provenance -------------------------------------------------------------------------------------------------- */
+
+/* Variables that change what an engine or tally does (GGML_*, CUDA_*, OMP_*, LLAMA_ARG_*, LC_*, ...), with their
+ * values; everything else is left out, for it may be secret. New reference. */
+json_t *tl_run_environment(void);
+
+/* ---- the run ------------------------------------------------------------------------------------------------------ */
+
+typedef struct tl_run_spec {
+    tl_store *store;
+    const tl_plan *plan;
+    const char *kind;           /* "experiment" or "rerun" */
+    const char *rerun_of;       /* or NULL */
+    const char *root;           /* project folder: its version-control state is recorded */
+    const char *script_text;    /* of the experiment */
+    const json_t *adapter;      /* engine adapter, lua/engine/<name>.lua */
+    const char *engine_binary;  /* NULL: found */
+    const char *endpoint;       /* attach to this server instead of starting one; NULL = start */
+    const json_t *models;       /* from tl_run_models */
+    const json_t *profiles;     /* machine profiles, for the claim */
+    const json_t *argv, *tally; /* recorded */
+    const char *resume;         /* run id to continue, or NULL */
+    tl_ns budget;               /* stop after this long with what is there; 0 = none */
+    tl_run_hooks hooks;
+} tl_run_spec;
+
+typedef struct tl_run_result {
+    char id[TL_STORE_ID];
+    bool interrupted;     /* stopped by a signal or the budget; resumable */
+    size_t requests, failed; /* measured requests of this call */
+    bool accepted;        /* every accept rule held */
+    json_t *accept;       /* [{cell, metric, value, min, max, ok}]; owned */
+} tl_run_result;
+void tl_run_result_free(tl_run_result *r);
+
+/* Runs or resumes. Whatever happens after the run was stored is stored too: on failure the run's state is failed with
+ * the reason in e, on a signal it is interrupted, and result.id names it in every case ("" = nothing was stored). */
+tl_status tl_run(tl_run_result *out, const tl_run_spec *spec, tl_err *e) TL_MUST_USE;
+
+/* ---- re-run: two halves of a tally ------------------------------------------------------------------------------- */
+
+typedef enum tl_rerun_verdict {
+    TL_RERUN_EXACT,
+    TL_RERUN_EQUIVALENT,
+    TL_RERUN_EXPLAINED,
+    TL_RERUN_DIFFERENT,
+    TL_RERUN_UNAVAILABLE,
+} tl_rerun_verdict;
+const char *tl_rerun_verdict_name(tl_rerun_verdict v);
+tl_rerun_verdict tl_rerun_verdict_of(const char *name); /* unknown names are unavailable */
+
+/* What a figure publishes of a run and metric, and what a re-run is held against:
+ * {"run", "metric", "unit", "experiment", "script_sha256", "plan": text, "plan_sha256", "revision", "machine": snapshot,
+ *  "machine_name", "engine": facts, "tally": {...}, "models": {name: sha256}, "cells": [{"key", "axes", "label", "value",
+ *  "lo", "hi", "n", "predicted", "bandwidth", "model_sha256"}]}. */
+tl_status tl_run_publish(json_t **out, tl_store *store, const char *run_id, const char *metric, tl_err *e) TL_MUST_USE;
+
+/* {"verdict", "same_class", "cells": [{"key", "verdict", "why", "published", "yours"}], "environment": [{"what",
+ * "published", "yours"}]} of two results of tl_run_publish. The rules stand in verdict.c. New reference. */
+json_t *tl_rerun_compare(const json_t *published, const json_t *own);
+
+#endif

@@ -1,0 +1,80 @@
+/* Private to run: engines kept ready, one visit of a cell, and the values made at the end. */
+#ifndef TL_RUN_IMPL_H
+#define TL_RUN_IMPL_H
+
+#include "load/load.h"
+#include "run/run.h"
+
+/* ---- engines (pool.c) ---- */
+
+typedef struct tl_run_engine {
+    tl_engine *engine;
+    tl_load_pool *prompts;
+    char *key, *log_path;
+    char id[65];      /* of the stored engine */
+    uint64_t bytes, used_at;
+    unsigned number;
+} tl_run_engine;
+
+typedef struct tl_run_pool tl_run_pool;
+tl_run_pool *run_pool_new(const tl_run_spec *spec, const char *run_id, const char *log_dir, const json_t *machine);
+/* The running engine for this model and these settings, started when needed (*fresh). Borrowed. */
+tl_status run_pool_get(tl_run_engine **out, bool *fresh, tl_run_pool *p, const json_t *model, const json_t *settings,
+                       tl_err *e) TL_MUST_USE;
+void run_pool_free(tl_run_pool *p); /* stops all and keeps their logs; NULL ok */
+
+/* ---- the state of one run ---- */
+
+typedef struct tl_run_cell {
+    const char *key;           /* the plan's */
+    const json_t *params, *workload, *settings; /* axes resolved; borrowed from the plan */
+    const json_t *model;       /* entry of spec->models */
+    char *prediction_id;       /* stored value, or NULL */
+    int64_t rounds_done;
+    bool finished;             /* enough repeats, or an interval narrow enough */
+} tl_run_cell;
+
+typedef struct tl_run_ctx {
+    const tl_run_spec *spec;
+    char id[TL_STORE_ID];
+    tl_ns anchor;              /* t = 0 of this session */
+    tl_ns deadline;            /* 0 = none */
+    json_t *machine;           /* snapshot */
+    tl_membw *membw;           /* NULL: no probes asked */
+    unsigned probe_threads;
+    tl_ns probe_ns;
+    char bandwidth_id[TL_STORE_ID]; /* stored value of the first probe */
+    json_t *bandwidth;         /* as a value for the predictions */
+    tl_run_cell *cells;
+    size_t n_cells;
+    tl_run_pool *pool;
+    int64_t trials;            /* position of the next trial */
+    size_t requests, failed;
+    char *log_dir;
+} tl_run_ctx;
+
+bool run_stopping(const tl_run_ctx *c); /* a signal, or the budget is spent */
+int64_t run_t(const tl_run_ctx *c, uint64_t t_ns); /* relative to the anchor; none stays none */
+
+/* One visit of a cell: engine, probe, requests, probe; everything committed when it returns. (visit.c) */
+tl_status run_visit(tl_run_ctx *c, size_t cell, int64_t round, tl_err *e) TL_MUST_USE;
+
+/* ---- values (values.c) ---- */
+
+/* Stores a value tree (JSON of value.h) with its inputs; inputs that carry source.value_id are already stored. */
+tl_status run_store_tree(char id[TL_STORE_ID], tl_run_ctx *c, const char *cell_key, const char *name, const json_t *value,
+                         tl_err *e) TL_MUST_USE;
+/* A measured value, as JSON for formulas and as a row. number/lo/hi in `unit`. */
+typedef struct tl_run_measured {
+    const char *name, *unit, *statistic, *interval, *cell_key;
+    double number, lo, hi;
+    int64_t n;
+    json_t *source; /* extra facts; may be NULL; borrowed */
+} tl_run_measured;
+tl_status run_store_measured(json_t **out, tl_run_ctx *c, const tl_run_measured *m, tl_err *e) TL_MUST_USE;
+/* The argument of the prediction for a cell with this bandwidth value (borrowed). New reference. */
+tl_status run_predict_argument(json_t **out, tl_run_ctx *c, size_t cell, json_t *bandwidth, tl_err *e) TL_MUST_USE;
+/* After the last visit: medians with intervals, paired predictions, ratios, acceptance. (summary.c) */
+tl_status run_summary(tl_run_ctx *c, tl_run_result *out, tl_err *e) TL_MUST_USE;
+
+#endif
