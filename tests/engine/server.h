@@ -34,7 +34,8 @@ typedef struct tl_script_options {
     uint16_t port;        /* 0 = any free one */
     const char *log_path; /* one JSON line a finished request; NULL = none */
     uint32_t health_503;  /* the first so many GET /health answer 503 */
-    uint32_t spin_us;     /* busy wait before each write for exact times; 0 = 200, used while <= 4 requests play */
+    uint32_t spin_us;     /* busy wait before each write for exact times; 0 = 200, used while <= 4 requests play.
+                             Without it a write is late by the kernel's wake-up time (and recorded as such) */
     bool no_spin;
 } tl_script_options;
 
