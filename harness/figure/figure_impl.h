@@ -36,6 +36,7 @@ typedef struct fig {
     fig_axis x, y;
     fig_series *series;
     size_t n_series, n_bars;
+    bool falling; /* the labelled points fall to the right: labels go where the line does not */
 } fig;
 
 /* Reads and checks; `f` is zeroed by the caller and freed by fig_free in every case. Strings stay the spec's. */

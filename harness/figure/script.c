@@ -142,7 +142,7 @@ static void style(tl_buf *b, const fig_series *s, double k, bool marks) {
     unsigned i = s->shape % 4;
     tl_buf_fmt(b, " lc rgb '%s' lw %.2f %s", COLOR[s->label][i], (s->kind == FIG_POINTS ? 1.8 : 2.2) * k,
                marks ? "dt solid" : dash[s->label]);
-    if (marks) tl_buf_fmt(b, " pt %d ps %.2f", (s->label == FIG_MEASURED ? FILLED : HOLLOW)[i], 1.0 * k);
+    if (marks) tl_buf_fmt(b, " pt %d ps %.2f", (s->label == FIG_MEASURED ? FILLED : HOLLOW)[i], 1.0 * k * (k > 1 ? 1.3 : 1));
 }
 
 static void part(tl_buf *b, const fig *f, size_t i, bool *first) {
@@ -150,40 +150,56 @@ static void part(tl_buf *b, const fig *f, size_t i, bool *first) {
     *first = false;
 }
 
+/* The series' name in the key, cut where the drawing ends (the page's table has it whole). */
+static void entry(tl_buf *b, const fig_series *s, double k) {
+    const int columns = k < 1 ? 34 : 72;
+    tl_buf_str(b, " title ");
+    if (tl_utf8_width(s->name) <= columns) {
+        quote(b, s->name);
+        return;
+    }
+    char *t = tl_xprintf("%s", s->name);
+    size_t n = strlen(t);
+    while (n > 0 && ((t[n] & 0xc0) == 0x80 || tl_utf8_width(t) > columns - 2)) t[--n] = 0;
+    char *cut = tl_xprintf("%s…", t);
+    quote(b, cut);
+    free(cut);
+    free(t);
+}
+
 static void plot_bars(tl_buf *b, const fig *f, size_t i, size_t nth, double k, bool *first) {
-    static const char *const fill[4] = {"solid 0.85", "transparent solid 0.25", "empty", "transparent pattern 2"};
+    static const char *const fill[4] = {"solid 0.85", "transparent solid 0.25", "empty", "transparent pattern 4"};
+    static const char *const dash[4] = {"dt solid", "dt 2", "dt solid", "dt 3"};
     const fig_series *s = &f->series[i];
     double w = 0.8 / (double)f->n_bars, off = ((double)nth - ((double)f->n_bars - 1) / 2) * w;
     part(b, f, i, first);
-    tl_buf_fmt(b, " using ($1+(%.4f)):2:%s(%.4f) with %s fs %s border", off, s->has_yspan ? "3:4:" : "", w * 0.9,
-               s->has_yspan ? "boxerrorbars" : "boxes", fill[s->label]);
-    style(b, s, k * 0.7, false);
-    tl_buf_str(b, " title ");
-    quote(b, s->name);
+    const char *color = COLOR[s->label][s->shape % 4];
+    tl_buf_fmt(b, " using ($1+(%.4f)):2:%s(%.4f) with %s lc rgb '%s' lw %.2f %s fs %s border lc rgb '%s'", off,
+               s->has_yspan ? "3:4:" : "", w * 0.9, s->has_yspan ? "boxerrorbars" : "boxes", color, 1.5 * k, dash[s->label],
+               fill[s->label], color);
+    entry(b, s, k);
 }
 
-static void plot_area(tl_buf *b, const fig *f, size_t i, bool *first, bool titled) {
+static void plot_area(tl_buf *b, const fig *f, size_t i, double k, bool *first) {
     const fig_series *s = &f->series[i];
     part(b, f, i, first);
     tl_buf_fmt(b, " using 1:3:4 with filledcurves fc rgb '%s' fs transparent solid 0.16 noborder",
                COLOR[s->label][s->shape % 4]);
-    if (!titled) {
+    if (s->has_y) { /* the line that follows has the name */
         tl_buf_str(b, " notitle");
         return;
     }
-    tl_buf_str(b, " title ");
-    quote(b, s->name);
+    entry(b, s, k);
 }
 
 static void plot_line(tl_buf *b, const fig *f, size_t i, double k, bool *first) {
     const fig_series *s = &f->series[i];
-    if (s->has_yspan) plot_area(b, f, i, first, !s->has_y);
+    if (s->has_yspan) plot_area(b, f, i, k, first);
     if (!s->has_y) return;
     part(b, f, i, first);
     tl_buf_str(b, " using 1:2 with lines");
     style(b, s, k, false);
-    tl_buf_str(b, " title ");
-    quote(b, s->name);
+    entry(b, s, k);
 }
 
 static void plot_points(tl_buf *b, const fig *f, size_t i, double k, bool *first) {
@@ -192,8 +208,7 @@ static void plot_points(tl_buf *b, const fig *f, size_t i, double k, bool *first
     tl_buf_str(b, s->has_xspan ? " using 1:2:5:6:3:4 with xyerrorbars"
                   : s->has_yspan ? " using 1:2:3:4 with yerrorbars" : " using 1:2 with points");
     style(b, s, k, true);
-    tl_buf_str(b, " title ");
-    quote(b, s->name);
+    entry(b, s, k);
 }
 
 static void plot_labels(tl_buf *b, const fig *f, size_t i, bool *first) {
@@ -204,8 +219,8 @@ static void plot_labels(tl_buf *b, const fig *f, size_t i, bool *first) {
     for (int r = 0; r < 2; r++) {
         if (!side[r]) continue;
         part(b, f, i, first);
-        tl_buf_fmt(b, " using 1:($8==%d?$2:NaN):7 with labels %s offset character %s,0.65 textcolor rgb '#333842' notitle", r,
-                   r ? "right" : "left", r ? "-0.7" : "0.7");
+        tl_buf_fmt(b, " using 1:($8==%d?$2:NaN):7 with labels %s offset character %s textcolor rgb '#333842' notitle", r,
+                   r ? "right" : "left", r == 1 ? (f->falling ? "-0.7,-0.7" : "-0.7,0.65") : f->falling ? "0.7,0.65" : "0.7,-0.7");
     }
 }
 
@@ -233,7 +248,7 @@ static void draw(tl_buf *b, const fig *f, const canvas *c, const char *font) {
 void fig_script(tl_buf *b, const fig *f, const char *font, bool png) {
     static const canvas all[] = {
         {"svg noenhanced size 720,440", ".svg", false, 1},
-        {"svg noenhanced size 360,340", "-narrow.svg", true, 1},
+        {"svg noenhanced size 360,340", "-narrow.svg", true, 0.9},
         {"pngcairo noenhanced size 1440,880", ".png", false, 2},
     };
     tl_buf_fmt(b,

@@ -183,7 +183,7 @@ static void pad(fig_axis *a, bool from_zero) {
     widen(&a->lo, &a->hi, a->min);
     widen(&a->lo, &a->hi, a->max);
     if (a->log) {
-        double room = pow(a->hi / a->lo, 0.05);
+        double room = pow(a->hi / a->lo, 0.07);
         if (room < 1.15) room = 1.15;
         if (!(a->min <= a->lo)) a->lo /= room;
         if (!(a->max >= a->hi)) a->hi *= room;
@@ -223,6 +223,12 @@ static void place_labels(fig *f) {
     const double width = 290, height = 230;
     struct { double x0, x1, y; } box[12];
     size_t n = 0;
+    double rise = 0; /* covariance without the means: first point against the rest, in the order given */
+    for (size_t i = 0; i < f->n_series; i++) {
+        const fig_point *p = f->series[i].points, *q = &p[f->series[i].n - 1];
+        if (f->series[i].has_text) rise += (q->x - p->x) * (q->y - p->y);
+    }
+    f->falling = !(rise > 0);
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < f->n_series; i++) {
             for (size_t j = 0; j < f->series[i].n; j++) {
