@@ -88,15 +88,16 @@ typedef struct tl_child_spec {
     const char *const *env_add; /* set on top ("K=V") or taken away ("K"); may be NULL */
     const char *cwd;            /* NULL = tally's own */
     tl_child_stream out, err;
-    const char *input; /* given on standard input when not NULL; at most 64 KiB */
+    const char *input; /* given on standard input when not NULL, through an unnamed file */
     uint64_t limit_cpu_s, limit_memory_bytes, limit_file_bytes; /* rlimits; 0 = unchanged */
 } tl_child_spec;
 
-/* Starts it; returns after exec succeeded. TL_MISSING: no such program (with remedy); TL_IO: anything else. */
+/* Starts it; returns after exec succeeded. Makes tally ignore SIGPIPE. TL_MISSING: no such program (with remedy); TL_IO: anything else. */
 tl_status tl_child_spawn(tl_child **out, const tl_child_spec *spec, tl_err *e) TL_MUST_USE;
 int64_t tl_child_pid(const tl_child *c);
 bool tl_child_alive(tl_child *c); /* the program itself, not what it left behind */
-/* Waits for the program's end. TL_TIMEOUT: still running. Also for a child that has ended before. */
+/* Waits for the program's end, also for a child that has ended before. TL_TIMEOUT: still running; comes early when a
+ * signal for tally arrived (tl_signal_pending). */
 tl_status tl_child_wait(tl_child *c, tl_ns timeout, tl_err *e) TL_MUST_USE;
 /* After its end: exit code 0..255, or 128 + signal. -1 while it runs or when its supervisor was killed. */
 int tl_child_exit_code(const tl_child *c);
@@ -118,8 +119,9 @@ typedef struct tl_child_result {
     tl_ns took;
 } tl_child_result;
 
-/* Runs to the end with both streams captured (their limits from the spec) and kills what the program leaves behind.
- * A non-zero exit code or a timeout is a result, not an error. Free with tl_child_result_free in every case. */
+/* Runs to the end and kills what the program leaves behind. Streams that the spec leaves at TL_TO_INHERIT are captured.
+ * A non-zero exit code or a timeout is a result, not an error. TL_CANCELLED when a signal for tally (tl_signal_pending)
+ * arrives meanwhile. Free with tl_child_result_free in every case. */
 tl_status tl_child_run(tl_child_result *out, const tl_child_spec *spec, tl_ns timeout, tl_err *e) TL_MUST_USE;
 void tl_child_result_free(tl_child_result *r);
 
