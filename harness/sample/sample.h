@@ -32,13 +32,21 @@ typedef enum tl_event_kind {
     TL_EV_KINDS
 } tl_event_kind;
 const char *tl_event_kind_name(tl_event_kind k);
+#define TL_EV_JOINED 0x100u /* added to kind: same object on the wire as the event before (thinking + answer in one) */
 
 typedef struct tl_event {
     uint64_t t_ns;       /* arrival of the read that completed it; the request's monotonic clock */
     uint32_t text_bytes; /* decoded UTF-8 bytes of text it carried */
-    uint16_t kind;       /* tl_event_kind */
+    uint16_t kind;       /* tl_event_kind, perhaps with TL_EV_JOINED: read it with tl_event_kind_of */
     uint16_t read_index; /* number of that read modulo 65536: equal in neighbours = they arrived together */
 } tl_event;
+static inline tl_event_kind tl_event_kind_of(const tl_event *ev) { return (tl_event_kind)(ev->kind & 0xffu); }
+/* REASONING, CONTENT or TOOL: what counts as generated text. */
+static inline bool tl_event_is_text(const tl_event *ev)
+{
+    const tl_event_kind k = tl_event_kind_of(ev);
+    return k == TL_EV_REASONING || k == TL_EV_CONTENT || k == TL_EV_TOOL;
+}
 
 typedef enum tl_transport {
     TL_TP_COMPLETE,   /* the body ended as HTTP says it ends */
@@ -104,8 +112,9 @@ typedef struct tl_request {
 } tl_request;
 
 void tl_request_init(tl_request *r);
-void tl_request_free(tl_request *r); /* leaves an initialised, empty request */
-void tl_request_event(tl_request *r, uint64_t t_ns, tl_event_kind kind, size_t text_bytes, size_t read_index);
+void tl_request_free(tl_request *r); /* zeroed ok, twice ok; init before using it again */
+/* `kind`: a tl_event_kind, or one with TL_EV_JOINED. */
+void tl_request_event(tl_request *r, uint64_t t_ns, unsigned kind, size_t text_bytes, size_t read_index);
 /* Counters and raw strings side by side, for storing. Events and texts are not in it. New reference. */
 json_t *tl_request_json(const tl_request *r);
 
@@ -129,7 +138,7 @@ const char *tl_n_source_name(tl_n_source s); /* none usage engine tokenize event
 #define TL_FLAG_NO_USAGE (1u << 4)       /* "usage-missing" */
 #define TL_FLAG_N_DIFFERS (1u << 5)      /* "token-counts-differ": n_cause says why */
 #define TL_FLAG_CACHED (1u << 6)         /* "cached-prompt" */
-#define TL_FLAG_ENCODED (1u << 7)        /* "content-encoded": compressed on the way; TTFT is refused */
+#define TL_FLAG_ENCODED (1u << 7)        /* "content-encoded": compressed on the way; token times are refused */
 #define TL_FLAG_CONNECTS (1u << 8)       /* "connects": not exactly one connection: a silent resend, or reuse */
 #define TL_FLAG_STEPS_40MS (1u << 9)     /* "40ms-steps": gaps pile up at 40 ms: delayed ACK against Nagle */
 #define TL_FLAG_NOT_STREAM (1u << 10)    /* "not-streamed": one plain JSON answer */
@@ -170,7 +179,7 @@ typedef struct tl_metrics {
     bool prefill_from_engine;
     double queue_ns;     /* server queue; NAN when it cannot be known */
     bool queue_derived;
-    int64_t prompt_n, cached_n, uncached_n, reasoning_n;
+    int64_t prompt_n, cached_n, uncached_n, reasoning_n; /* cached_n TL_ABSENT: not told; uncached_n then = prompt_n */
     int64_t chunks;      /* text chunks */
     int64_t text_reads;  /* reads that carried text */
     int64_t *gaps_ns;    /* chunk gaps: owned; n_gaps of them */
@@ -195,7 +204,8 @@ typedef struct tl_metric_desc {
     const char *formula; /* printed under figures */
     bool higher_is_better;
 } tl_metric_desc;
-const tl_metric_desc *tl_metric_table(size_t *n_out);
+size_t tl_metric_count(void);
+const tl_metric_desc *tl_metric_at(size_t i); /* NULL past the last */
 const tl_metric_desc *tl_metric_find(const char *name); /* NULL when unknown */
 /* In the table's unit; NAN when undefined or unknown. */
 double tl_metric_get(const tl_metrics *m, const char *name);

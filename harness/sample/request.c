@@ -1,0 +1,212 @@
+/* The observation of one request: memory, events, storage coding, JSON of counters.
+ *
+ * Events are packed as four variable-length numbers each: milliseconds-long gaps take 4 bytes instead of 8, kinds and
+ * read numbers one byte, so a 500-token answer needs about 4 KB.
+ */
+#include <math.h>
+
+#include "sample/sample_impl.h"
+
+static const char *const event_kind_names[TL_EV_KINDS] = {
+    [TL_EV_ROLE] = "role",         [TL_EV_REASONING] = "reasoning", [TL_EV_CONTENT] = "content",
+    [TL_EV_TOOL] = "tool",         [TL_EV_PROGRESS] = "progress",   [TL_EV_USAGE] = "usage",
+    [TL_EV_FINISH] = "finish",     [TL_EV_COMMENT] = "comment",     [TL_EV_ERROR] = "error",
+    [TL_EV_DONE] = "done",         [TL_EV_OTHER] = "other",
+};
+
+const char *tl_event_kind_name(tl_event_kind k)
+{
+    return (unsigned)k < TL_EV_KINDS ? event_kind_names[k] : "other";
+}
+
+const char *tl_transport_name(tl_transport t)
+{
+    switch (t) {
+    case TL_TP_COMPLETE: return "complete";
+    case TL_TP_CUT: return "cut";
+    case TL_TP_NO_CONNECT: return "no-connect";
+    case TL_TP_TIMEOUT: return "timeout";
+    case TL_TP_CANCELLED: return "cancelled";
+    case TL_TP_CLIENT_LIMIT: return "client-limit";
+    case TL_TP_PROTOCOL: break;
+    }
+    return "protocol";
+}
+
+void tl_request_init(tl_request *r)
+{
+    memset(r, 0, sizeof *r);
+    r->dialect = "";
+    r->t_intended = r->t_start = r->t_connected = r->t_sent = TL_T_NONE;
+    r->t_headers = r->t_first_byte = r->t_close = TL_T_NONE;
+    r->text = tl_xstrdup("");
+    r->reasoning = tl_xstrdup("");
+    r->tool_text = tl_xstrdup("");
+    r->connects = TL_ABSENT;
+    tl_counters *c = &r->count;
+    c->usage_prompt = c->usage_completion = c->usage_cached = c->usage_reasoning = c->usage_total = TL_ABSENT;
+    c->engine_prompt_n = c->engine_cache_n = c->engine_predicted_n = TL_ABSENT;
+    c->engine_prompt_ms = c->engine_predicted_ms = c->engine_queue_ms = NAN;
+    c->draft_n = c->draft_accepted = TL_ABSENT;
+    c->engine_load_ns = c->engine_total_ns = c->engine_prompt_ns = c->engine_eval_ns = TL_ABSENT;
+    c->tokenized = c->requested_max = TL_ABSENT;
+}
+
+void tl_request_free(tl_request *r)
+{
+    free(r->events);
+    free(r->text);
+    free(r->reasoning);
+    free(r->tool_text);
+    free(r->finish_reason);
+    free(r->error_class);
+    free(r->error_text);
+    free(r->raw_last);
+    memset(r, 0, sizeof *r);
+}
+
+void tl_request_event(tl_request *r, uint64_t t_ns, unsigned kind, size_t text_bytes, size_t read_index)
+{
+    const tl_event ev = { .t_ns = t_ns,
+                          .text_bytes = text_bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)text_bytes,
+                          .kind = (uint16_t)kind,
+                          .read_index = (uint16_t)(read_index & 0xffff) };
+    TL_PUSH(r->events, r->n_events, r->cap_events, ev);
+}
+
+/* ---- packing ---------------------------------------------------------------------------------------------------- */
+
+static void put_varint(tl_buf *b, uint64_t v)
+{
+    while (v >= 0x80) {
+        tl_buf_char(b, (char)(unsigned char)(v | 0x80));
+        v >>= 7;
+    }
+    tl_buf_char(b, (char)v);
+}
+
+static bool get_varint(uint64_t *out, const unsigned char *p, size_t len, size_t *pos)
+{
+    uint64_t v = 0;
+    for (unsigned shift = 0; shift < 64 && *pos < len; shift += 7) {
+        const unsigned char c = p[(*pos)++];
+        if (shift == 63 && (c & 0x7e) != 0) return false;
+        v |= (uint64_t)(c & 0x7f) << shift;
+        if ((c & 0x80) == 0) {
+            *out = v;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Signed differences, small ones short: 0, -1, 1, -2 -> 0, 1, 2, 3. Wraps like unsigned arithmetic does. */
+static uint64_t zigzag(uint64_t now, uint64_t before)
+{
+    const uint64_t d = now - before;
+    return (d << 1) ^ (0 - (d >> 63));
+}
+
+static uint64_t unzigzag(uint64_t z, uint64_t before) { return before + ((z >> 1) ^ (0 - (z & 1))); }
+
+void tl_events_pack(tl_buf *out, const tl_event *ev, size_t n)
+{
+    uint64_t t = 0;
+    uint16_t read = 0;
+    put_varint(out, n);
+    for (size_t i = 0; i < n; i++) {
+        put_varint(out, zigzag(ev[i].t_ns, t));
+        put_varint(out, ev[i].kind);
+        put_varint(out, ev[i].text_bytes);
+        put_varint(out, (uint16_t)(ev[i].read_index - read));
+        t = ev[i].t_ns;
+        read = ev[i].read_index;
+    }
+}
+
+tl_status tl_events_unpack(tl_request *out, const void *p, size_t len, tl_err *e)
+{
+    size_t pos = 0;
+    uint64_t n = 0, t = 0, read = 0;
+    if (!get_varint(&n, p, len, &pos) || n > len) return tl_fail(e, TL_INVALID, "stored events: bad count");
+    out->n_events = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t v[4];
+        for (size_t k = 0; k < 4; k++)
+            if (!get_varint(&v[k], p, len, &pos))
+                return tl_fail(e, TL_INVALID, "stored events: cut in event %" PRIu64 " of %" PRIu64, i + 1, n);
+        t = unzigzag(v[0], t);
+        read += v[3];
+        if (v[1] > UINT16_MAX || (v[1] & 0xff) >= TL_EV_KINDS || v[2] > UINT32_MAX)
+            return tl_fail(e, TL_INVALID, "stored events: event %" PRIu64 " is not one", i + 1);
+        tl_request_event(out, t, (unsigned)v[1], (size_t)v[2], (size_t)read);
+    }
+    if (pos != len) return tl_fail(e, TL_INVALID, "stored events: %zu bytes too many", len - pos);
+    return TL_OK;
+}
+
+/* ---- JSON of what is kept side by side --------------------------------------------------------------------------- */
+
+json_t *tl_sample_int(int64_t v, int64_t none) { return v == none ? json_null() : json_integer(v); }
+
+static json_t *time_json(uint64_t t) { return t == TL_T_NONE ? json_null() : json_integer((json_int_t)t); }
+
+static json_t *text_json(const char *s) { return s ? json_string(s) : json_null(); }
+
+static json_t *counters_json(const tl_counters *c)
+{
+    json_t *j = json_object();
+    const struct {
+        const char *name;
+        int64_t v;
+    } ints[] = {
+        { "usage_prompt", c->usage_prompt },       { "usage_completion", c->usage_completion },
+        { "usage_cached", c->usage_cached },       { "usage_reasoning", c->usage_reasoning },
+        { "usage_total", c->usage_total },         { "engine_prompt_n", c->engine_prompt_n },
+        { "engine_cache_n", c->engine_cache_n },   { "engine_predicted_n", c->engine_predicted_n },
+        { "draft_n", c->draft_n },                 { "draft_accepted", c->draft_accepted },
+        { "engine_load_ns", c->engine_load_ns },   { "engine_total_ns", c->engine_total_ns },
+        { "engine_prompt_ns", c->engine_prompt_ns }, { "engine_eval_ns", c->engine_eval_ns },
+        { "chunks", c->chunks },                   { "tokenized", c->tokenized },
+        { "requested_max", c->requested_max },
+    };
+    for (size_t i = 0; i < TL_COUNT(ints); i++)
+        json_object_set_new(j, ints[i].name, tl_sample_int(ints[i].v, TL_ABSENT));
+    json_object_set_new(j, "engine_prompt_ms", tl_json_real(c->engine_prompt_ms));
+    json_object_set_new(j, "engine_predicted_ms", tl_json_real(c->engine_predicted_ms));
+    json_object_set_new(j, "engine_queue_ms", tl_json_real(c->engine_queue_ms));
+    json_object_set_new(j, "engine_prompt_n_has_cached", json_boolean(c->engine_prompt_n_has_cached));
+    json_object_set_new(j, "usage_repeated", json_boolean(c->usage_repeated));
+    return j;
+}
+
+json_t *tl_request_json(const tl_request *r)
+{
+    json_t *j = json_object(), *t = json_object();
+    json_object_set_new(j, "dialect", json_string(r->dialect));
+    json_object_set_new(t, "intended", time_json(r->t_intended));
+    json_object_set_new(t, "start", time_json(r->t_start));
+    json_object_set_new(t, "connected", time_json(r->t_connected));
+    json_object_set_new(t, "sent", time_json(r->t_sent));
+    json_object_set_new(t, "headers", time_json(r->t_headers));
+    json_object_set_new(t, "first_byte", time_json(r->t_first_byte));
+    json_object_set_new(t, "close", time_json(r->t_close));
+    json_object_set_new(j, "t_ns", t);
+    json_object_set_new(j, "counters", counters_json(&r->count));
+    json_object_set_new(j, "finish_reason", text_json(r->finish_reason));
+    json_object_set_new(j, "error_class", text_json(r->error_class));
+    json_object_set_new(j, "error_text", text_json(r->error_text));
+    json_object_set_new(j, "raw_last", text_json(r->raw_last));
+    json_object_set_new(j, "transport", json_string(tl_transport_name(r->transport)));
+    json_object_set_new(j, "http_status", tl_sample_int(r->http_status, 0));
+    json_object_set_new(j, "connects", tl_sample_int(r->connects, TL_ABSENT));
+    json_object_set_new(j, "reads", json_integer(r->reads));
+    json_object_set_new(j, "body_bytes", json_integer(r->body_bytes));
+    json_object_set_new(j, "content_encoded", json_boolean(r->content_encoded));
+    json_object_set_new(j, "saw_done", json_boolean(r->saw_done));
+    json_object_set_new(j, "saw_finish", json_boolean(r->saw_finish));
+    json_object_set_new(j, "not_stream", json_boolean(r->not_stream));
+    json_object_set_new(j, "invalid_utf8", json_boolean(r->invalid_utf8));
+    json_object_set_new(j, "bad_record", json_boolean(r->bad_record));
+    return j;
+}
