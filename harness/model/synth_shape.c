@@ -91,7 +91,7 @@ static tl_status set_count(void *at, const tl_synth_option *o, const char *value
     if (!(is_size ? parse_size(&v, value) : parse_u64(&v, value)) || v < o->min || v > o->max) {
         tl_fail(e, TL_INVALID, "--%s '%s' is not %s from %" PRIu64 " to %" PRIu64, o->name, value,
                 is_size ? "a size" : "a whole number", o->min, o->max);
-        return tl_remedy(e, is_size ? "write it like 500MB or 1.3GB" : "%s", o->help);
+        return tl_remedy(e, "%s", is_size ? "write it like 500MB or 1.3GB" : o->help);
     }
     if (is_size || o->offset == AT(seed)) *(uint64_t *)at = v;
     else *(uint32_t *)at = (uint32_t)v;
@@ -217,7 +217,8 @@ static tl_status choose_shape(tl_synth_spec *s, tl_err *e) {
     }
     tl_synth_spec best = *s;
     double score = 1e8;
-    for (uint32_t embed = 256; embed <= 16384; embed += 256) choose_of_width(&best, &score, s, embed);
+    /* steps that keep the number of heads divisible by 4 where heads are 128 wide */
+    for (uint32_t embed = 256; embed <= 16384; embed += embed < 2048 ? 256 : 512) choose_of_width(&best, &score, s, embed);
     if (score > 1e7) {
         tl_synth_spec least = *s;
         least.embed = 256;
@@ -226,7 +227,7 @@ static tl_status choose_shape(tl_synth_spec *s, tl_err *e) {
         default_heads(&least);
         tl_fail(e, TL_INVALID, "no plausible %s model of %" PRIu64 " bytes with a vocabulary of %u exists", s->quant,
                 s->size_bytes, s->vocab);
-        return tl_remedy(e, "sizes from about %" PRIu64 " MB to 200 GB work; a smaller --vocab allows smaller models, "
+        return tl_remedy(e, "sizes from about %" PRIu64 " MB to 300 GB work; a smaller --vocab allows smaller models, "
                          "and --layers, --embed, --ff give any shape", about_bytes(&least) / 1000000 + 1);
     }
     *s = best;

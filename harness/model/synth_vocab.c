@@ -94,8 +94,9 @@ static void add_base(builder *b) {
     }
 }
 
-/* The i-th candidate: 60 syllables in three places, spread by a step that is prime to 60^3. */
-static void candidate(char out[16], uint64_t i) {
+/* The i-th candidate: 60 syllables in three places, spread by a step that is prime to 60^3. The first word of a part
+ * has no blank in front: llama-server strips that of an answer in one of its modes only. */
+static void candidate(char out[16], uint64_t i, bool opens) {
     static const char C[] = "bdfgklmnprst", V[] = "aeiou";
     uint64_t x = (i * 104729 + 7919) % 216000;
     char w[7] = "";
@@ -103,17 +104,17 @@ static void candidate(char out[16], uint64_t i) {
         w[2 * k] = C[x % 60 / 5];
         w[2 * k + 1] = V[x % 5];
     }
-    snprintf(out, 16, SPACE_MARK "%s", w);
+    snprintf(out, 16, "%s%s", opens ? "" : SPACE_MARK, w);
 }
 
 /* Script words and fillers score below every piece, so that a prompt's text never meets them before its pieces. */
-static void add_script(builder *b, uint32_t words, uint32_t total) {
+static void add_script(builder *b, uint32_t think, uint32_t words, uint32_t total) {
     char s[32];
     float score = -1e5f;
-    uint64_t i = 0;
+    uint64_t i = 0; /* a skipped candidate collides with a word piece; no two words are equal without their blank */
     b->v->script_first = b->v->n;
     for (uint32_t k = 0; k < words; score -= 1) {
-        candidate(s, i++);
+        candidate(s, i++, k == 0 || k == think);
         if (add(b, s, T_NORMAL, score)) k++;
     }
     for (uint64_t k = 0; b->v->n < total; k++, score -= 1) {
@@ -122,7 +123,7 @@ static void add_script(builder *b, uint32_t words, uint32_t total) {
     }
 }
 
-static void build(synth_vocab *out, uint32_t words, uint32_t total) {
+static void build(synth_vocab *out, uint32_t think, uint32_t words, uint32_t total) {
     builder b = {.v = out};
     size_t slots = 8192;
     while (slots < 2 * (size_t)total) slots *= 2;
@@ -130,13 +131,13 @@ static void build(synth_vocab *out, uint32_t words, uint32_t total) {
     b.slot = tl_xalloc(slots * sizeof *b.slot);
     b.mask = slots - 1;
     add_base(&b);
-    add_script(&b, words, total);
+    add_script(&b, think, words, total);
     free(b.slot);
 }
 
 uint32_t synth_vocab_base(void) {
     synth_vocab v;
-    build(&v, 0, 0);
+    build(&v, 0, 0, 0);
     uint32_t n = v.n;
     synth_vocab_free(&v);
     return n;
@@ -152,7 +153,7 @@ tl_status synth_vocab_build(synth_vocab *out, const tl_synth_spec *spec, tl_err 
                 synth_wrong_count(spec));
         return tl_remedy(e, "use --vocab %" PRIu64 " or more, or a shorter script", (least + 255) / 256 * 256);
     }
-    build(out, (uint32_t)words, spec->vocab);
+    build(out, spec->think, (uint32_t)words, spec->vocab);
     return TL_OK;
 }
 
@@ -212,8 +213,10 @@ synth_step *synth_steps(size_t *n_out, uint32_t *first_out, const synth_vocab *v
 
 static void add_words(tl_buf *b, const synth_vocab *v, uint32_t from, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
-        if (i > 0) tl_buf_char(b, ' ');
-        tl_buf_str(b, v->text[from + i] + sizeof SPACE_MARK - 1);
+        const char *s = v->text[from + i];
+        bool blank = tl_str_starts(s, SPACE_MARK);
+        if (blank) tl_buf_char(b, ' ');
+        tl_buf_str(b, blank ? s + sizeof SPACE_MARK - 1 : s);
     }
 }
 
