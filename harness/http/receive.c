@@ -37,19 +37,43 @@ size_t tl_http_on_body(char *p, size_t size, size_t n, void *req) {
     return n;
 }
 
-/* Copies a header's value (blanks around it removed, cut to fit) when the line has that name. */
-static bool take_header(char *out, size_t room, const char *p, size_t n, const char *name) {
-    size_t k = strlen(name);
-    if (n <= k || p[k] != ':' || !curl_strnequal(p, name, k)) return false;
-    p += k + 1;
-    n -= k + 1;
+/* Copies a header's value, blanks around it removed, cut to fit. */
+static void take_value(char *out, size_t room, const char *p, size_t n) {
     while (n > 0 && (*p == ' ' || *p == '\t')) p++, n--;
-    while (n > 0 && (p[n - 1] == '\r' || p[n - 1] == '\n' || p[n - 1] == ' ' || p[n - 1] == '\t')) n--;
-    if (out == NULL) return true;
+    while (n > 0 && strchr(" \t\r\n", p[n - 1]) != NULL) n--;
     if (n >= room) n = room - 1;
     memcpy(out, p, n);
     out[n] = '\0';
-    return true;
+}
+
+static bool header_is(const char *p, size_t n, const char *name) {
+    const size_t k = strlen(name);
+    return n > k && p[k] == ':' && curl_strnequal(p, name, k);
+}
+
+/* The response headers that are kept, and where. */
+typedef struct kept_header {
+    const char *name;
+    size_t offset, room; /* in tl_http_log */
+} kept_header;
+#define KEPT(name, field) {name, offsetof(tl_http_log, field), sizeof(((tl_http_log *)0)->field)}
+static const kept_header KEPT_HEADERS[] = {
+    KEPT("content-type", content_type), KEPT("content-encoding", content_encoding),
+    KEPT("transfer-encoding", transfer_encoding), KEPT("server", server),
+    KEPT("location", location), KEPT("retry-after", retry_after),
+};
+
+static void keep_header(tl_http_req *r, const char *p, size_t n) {
+    char connection[32] = "";
+    for (size_t i = 0; i < TL_COUNT(KEPT_HEADERS); i++) {
+        const kept_header *h = &KEPT_HEADERS[i];
+        const size_t k = strlen(h->name) + 1;
+        if (header_is(p, n, h->name)) take_value((char *)&r->log + h->offset, h->room, p + k, n - k);
+    }
+    if (header_is(p, n, "content-length")) r->has_length = true;
+    if (header_is(p, n, "keep-alive")) r->log.announced_keep_alive = true;
+    if (header_is(p, n, "connection")) take_value(connection, sizeof connection, p + 11, n - 11);
+    if (curl_strequal(connection, "keep-alive")) r->log.announced_keep_alive = true;
 }
 
 static void start_of_response(tl_http_req *r, const char *p, size_t n) {
@@ -62,8 +86,7 @@ static void start_of_response(tl_http_req *r, const char *p, size_t n) {
     log->t_headers_ns = 0;
     log->announced_keep_alive = false;
     r->has_length = false;
-    log->content_type[0] = log->content_encoding[0] = log->transfer_encoding[0] = '\0';
-    log->server[0] = log->location[0] = log->retry_after[0] = '\0';
+    for (size_t i = 0; i < TL_COUNT(KEPT_HEADERS); i++) *((char *)log + KEPT_HEADERS[i].offset) = '\0';
 }
 
 size_t tl_http_on_header(char *p, size_t size, size_t n, void *req) {
@@ -80,17 +103,7 @@ size_t tl_http_on_header(char *p, size_t size, size_t n, void *req) {
         if (log->status >= 200) log->t_headers_ns = now;
         return n;
     }
-    char connection[32] = "";
-    if (take_header(log->content_type, sizeof log->content_type, p, n, "content-type")) return n;
-    if (take_header(log->content_encoding, sizeof log->content_encoding, p, n, "content-encoding")) return n;
-    if (take_header(log->transfer_encoding, sizeof log->transfer_encoding, p, n, "transfer-encoding")) return n;
-    if (take_header(log->server, sizeof log->server, p, n, "server")) return n;
-    if (take_header(log->location, sizeof log->location, p, n, "location")) return n;
-    if (take_header(log->retry_after, sizeof log->retry_after, p, n, "retry-after")) return n;
-    if (take_header(NULL, 0, p, n, "content-length")) r->has_length = true;
-    if (take_header(NULL, 0, p, n, "keep-alive")) log->announced_keep_alive = true;
-    if (take_header(connection, sizeof connection, p, n, "connection") && curl_strequal(connection, "keep-alive"))
-        log->announced_keep_alive = true;
+    keep_header(r, p, n);
     return n;
 }
 

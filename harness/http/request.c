@@ -16,18 +16,22 @@ static bool is_loopback(const char *host) {
            tl_str_eq(host, "::1");
 }
 
+/* Is `host` the name of `k` bytes, or below it? A leading dot makes no difference. */
+static bool host_matches(const char *host, const char *name, size_t k) {
+    const size_t h = strlen(host);
+    if (k == 1 && *name == '*') return true;
+    if (k > 0 && *name == '.') name++, k--;
+    if (k == 0 || k > h || !curl_strnequal(host + h - k, name, k)) return false;
+    return k == h || host[h - k - 1] == '.';
+}
+
 /* no_proxy as everybody reads it: "*", or a list of names that match as suffixes. */
 static bool proxy_excluded(const char *host) {
     const char *list = tl_env("no_proxy");
     if (list == NULL) list = tl_env("NO_PROXY");
-    const size_t h = strlen(host);
     while (list != NULL && *list != '\0') {
         const size_t n = strcspn(list, ", ");
-        const char *name = list;
-        size_t k = n;
-        if (k == 1 && *name == '*') return true;
-        if (k > 0 && *name == '.') name++, k--;
-        if (k > 0 && k <= h && curl_strnequal(host + h - k, name, k) && (k == h || host[h - k - 1] == '.')) return true;
+        if (host_matches(host, list, n)) return true;
         list += n + (list[n] != '\0');
     }
     return false;
@@ -75,7 +79,7 @@ out:
     return st;
 }
 
-static bool header_is(const char *line, const char *name) {
+static bool line_is(const char *line, const char *name) {
     const size_t k = strlen(name);
     return curl_strnequal(line, name, k) && line[k] == ':';
 }
@@ -86,9 +90,9 @@ static tl_status take_headers(tl_http_req *r, const tl_http_spec *spec, tl_err *
     for (const char *const *h = spec->headers; h != NULL && *h != NULL; h++) {
         if (strpbrk(*h, "\r\n") != NULL || strchr(*h, ':') == NULL || **h == ':')
             return tl_fail(e, TL_INVALID, "not a header line: '%s'", *h);
-        if (header_is(*h, "accept-encoding"))
+        if (line_is(*h, "accept-encoding"))
             return tl_fail(e, TL_INVALID, "header '%s': a compressed stream has no arrival times", *h);
-        typed = typed || header_is(*h, "content-type");
+        typed = typed || line_is(*h, "content-type");
         r->headers = curl_slist_append(r->headers, *h);
     }
     if (spec->body != NULL && !typed) r->headers = curl_slist_append(r->headers, "Content-Type: application/json");
@@ -260,31 +264,25 @@ void tl_http_opened(tl_http_req *r) {
     tl_http_end(r, r->open_failed, why);
 }
 
+/* Has `limit_ns` (0 = none) gone by since `from_ns` (0 = not begun)? */
+static bool gone_by(uint64_t now, uint64_t from_ns, uint64_t limit_ns) {
+    return limit_ns != 0 && from_ns != 0 && now > from_ns && now - from_ns >= limit_ns;
+}
+
 /* A limit that has passed; the reason is static text. */
 bool tl_http_over_limit(tl_http_req *r, uint64_t now, tl_http_outcome *outcome, const char **why) {
     const tl_http_log *log = &r->log;
     const bool ready = log->t_ready_ns != 0 || r->connected;
-    const uint64_t connect_from = log->t_connect_start_ns ? log->t_connect_start_ns : log->t_start_ns;
+    const bool answering = log->t_first_byte_ns != 0;
+    *why = NULL;
     *outcome = TL_HTTP_TIMED_OUT;
-    if (r->total_ns && log->t_start_ns && now > log->t_start_ns && now - log->t_start_ns >= r->total_ns) {
-        *why = "no end of the response within the time limit";
-        return true;
-    }
-    if (r->connect_ns && !ready && now > connect_from && now - connect_from >= r->connect_ns) {
-        *why = "no connection within the time limit";
-        return true;
-    }
+    if (gone_by(now, log->t_start_ns, r->total_ns)) *why = "no end of the response within the time limit";
+    else if (!ready && gone_by(now, log->t_connect_start_ns, r->connect_ns)) *why = "no connection within the time limit";
+    if (*why != NULL) return true;
     *outcome = TL_HTTP_STALLED;
-    if (r->first_byte_ns && log->t_sent_ns && !log->t_first_byte_ns && now > log->t_sent_ns &&
-        now - log->t_sent_ns >= r->first_byte_ns) {
-        *why = "no byte of the body within the time limit";
-        return true;
-    }
-    if (r->stall_ns && log->t_first_byte_ns && now > r->t_last_read_ns && now - r->t_last_read_ns >= r->stall_ns) {
-        *why = "the stream fell silent";
-        return true;
-    }
-    return false;
+    if (answering && gone_by(now, r->t_last_read_ns, r->stall_ns)) *why = "the stream fell silent";
+    if (!answering && gone_by(now, log->t_sent_ns, r->first_byte_ns)) *why = "no byte of the body within the time limit";
+    return *why != NULL;
 }
 
 /* ---- ending ---------------------------------------------------------------------------------------------------- */

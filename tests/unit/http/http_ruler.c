@@ -1,5 +1,7 @@
-/* http-ruler [STREAMS] [EVENTS] [GAP_US]: the client's error against the server's true write times, in another thread of
- * this process. Prints percentiles in us and the CPU time of an event. Not a test: wall times judge nothing in CI. */
+/* http-ruler [STREAMS] [EVENTS] [GAP_US] [burst]: the client's error against the server's true write times, in another
+ * thread of this process. Streams start spread over one gap, or all at once ("burst": their events then come together
+ * and queue for the one client thread). Prints percentiles in us and the CPU time of an event. Not a test: wall times
+ * judge nothing in CI. */
 #include <sys/resource.h>
 
 #include "http/http.h"
@@ -66,42 +68,78 @@ static tl_status compare(tl_script_server *server, tl_http_req **reqs, size_t n,
     return TL_OK;
 }
 
+typedef struct ruler {
+    int64_t streams, events, gap_us;
+    bool burst;
+    tl_script_server *server;
+    tl_http_loop *loop;
+    tl_http_req **reqs;
+} ruler;
+
+static bool parse(ruler *r, int argc, char **argv) {
+    int64_t *const args[] = {&r->streams, &r->events, &r->gap_us};
+    for (int i = 1; i < argc && i <= 3; i++)
+        if (!tl_parse_i64(argv[i], args[i - 1]) || *args[i - 1] < 1) return false;
+    r->burst = argc > 4 && tl_str_eq(argv[4], "burst");
+    return r->streams <= 1000;
+}
+
+static tl_status prepare(ruler *r, tl_err *e) {
+    r->reqs = tl_xalloc((size_t)r->streams * sizeof *r->reqs);
+    for (int64_t i = 0; i < r->streams; i++) {
+        char body[24];
+        snprintf(body, sizeof body, "%" PRId64, i);
+        const tl_http_spec spec = {.url = tl_script_server_url(r->server), .body = body, .body_len = strlen(body),
+                                   .max_body = (size_t)r->events * 128, .max_reads = (size_t)r->events * 2};
+        const tl_status st = tl_http_prepare(&r->reqs[i], r->loop, &spec, e);
+        if (st != TL_OK) return st;
+        tl_http_open(r->reqs[i]);
+    }
+    return tl_http_loop_run(r->loop, NULL, e);
+}
+
+static void start(void *req) {
+    tl_http_start(req, 0);
+}
+
+static tl_status measure(ruler *r, tl_err *e) {
+    samples sent = {0};
+    const double cpu = cpu_of_thread_s();
+    const uint64_t now = tl_clock_now();
+    for (int64_t i = 0; i < r->streams; i++) {
+        const int64_t wait_ns = r->burst ? 0 : 1000 * r->gap_us * i / r->streams;
+        tl_http_loop_at(r->loop, now + (uint64_t)wait_ns, start, r->reqs[i]);
+    }
+    const tl_status st = tl_http_loop_run(r->loop, NULL, e);
+    if (st != TL_OK) return st;
+    printf("%" PRId64 " streams x %" PRId64 " events, one each %" PRId64 " us%s: client CPU %.1f us an event\n", r->streams,
+           r->events, r->gap_us, r->burst ? ", burst" : "",
+           1e6 * (cpu_of_thread_s() - cpu) / (double)(r->streams * r->events));
+    for (int64_t i = 0; i < r->streams; i++) {
+        const tl_http_log *log = tl_http_result(r->reqs[i]);
+        TL_PUSH(sent.v, sent.n, sent.cap, (double)(log->t_sent_ns - log->t_start_ns) / 1e3);
+    }
+    print_us("sent after start", &sent);
+    return compare(r->server, r->reqs, (size_t)r->streams, e);
+}
+
 int main(int argc, char **argv) {
     tl_err e = {0};
     tl_status st = TL_OK;
-    int64_t streams = 1, events = 200, gap_us = 10000;
-    tl_script_server *server = NULL;
-    tl_http_loop *loop = NULL;
-    if (argc > 1 && !tl_parse_i64(argv[1], &streams)) return 2;
-    if (argc > 2 && !tl_parse_i64(argv[2], &events)) return 2;
-    if (argc > 3 && !tl_parse_i64(argv[3], &gap_us)) return 2;
-    if (streams < 1 || streams > 1000 || events < 1) return 2;
-    tl_http_req **reqs = tl_xalloc((size_t)streams * sizeof *reqs);
-    json_t *script = script_of(events, (double)gap_us / 1e3);
-    TRY(tl_script_server_start(&server, NULL, &e));
-    TRY(tl_script_server_play(server, NULL, script, &e));
-    TRY(tl_http_loop_new(&loop, &e));
-    for (int64_t i = 0; i < streams; i++) {
-        char body[24];
-        snprintf(body, sizeof body, "%" PRId64, i);
-        const tl_http_spec spec = {.url = tl_script_server_url(server), .body = body, .body_len = strlen(body),
-                                   .max_body = (size_t)events * 128, .max_reads = (size_t)events * 2};
-        TRY(tl_http_prepare(&reqs[i], loop, &spec, &e));
-        tl_http_open(reqs[i]);
-    }
-    TRY(tl_http_loop_run(loop, NULL, &e));
-    const double cpu = cpu_of_thread_s();
-    for (int64_t i = 0; i < streams; i++) tl_http_start(reqs[i], 0);
-    TRY(tl_http_loop_run(loop, NULL, &e));
-    printf("%" PRId64 " streams x %" PRId64 " events, one each %" PRId64 " us: client CPU %.1f us an event\n", streams, events,
-           gap_us, 1e6 * (cpu_of_thread_s() - cpu) / (double)(streams * events));
-    TRY(compare(server, reqs, (size_t)streams, &e));
+    ruler r = {.streams = 1, .events = 200, .gap_us = 10000};
+    if (!parse(&r, argc, argv)) return 2;
+    json_t *script = script_of(r.events, (double)r.gap_us / 1e3);
+    TRY(tl_script_server_start(&r.server, NULL, &e));
+    TRY(tl_script_server_play(r.server, NULL, script, &e));
+    TRY(tl_http_loop_new(&r.loop, &e));
+    TRY(prepare(&r, &e));
+    TRY(measure(&r, &e));
 out:
     if (st != TL_OK) fprintf(stderr, "http-ruler: %s\n", e.msg);
-    for (int64_t i = 0; i < streams; i++) tl_http_free(reqs[i]);
-    free(reqs);
-    tl_http_loop_free(loop);
-    tl_script_server_stop(server);
+    for (int64_t i = 0; r.reqs != NULL && i < r.streams; i++) tl_http_free(r.reqs[i]);
+    free(r.reqs);
+    tl_http_loop_free(r.loop);
+    tl_script_server_stop(r.server);
     json_decref(script);
     return st == TL_OK ? 0 : 1;
 }
