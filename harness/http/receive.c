@@ -113,7 +113,7 @@ int tl_http_on_debug(CURL *easy, curl_infotype type, char *p, size_t n, void *re
     tl_http_req *r = req;
     TL_UNUSED(easy);
     if (type == CURLINFO_HEADER_OUT || type == CURLINFO_DATA_OUT) r->log.t_sent_ns = tl_clock_now();
-    if (type == CURLINFO_TEXT && r->keep_alive && n > 6 && (p[0] == 'R' || p[0] == 'r') &&
+    if (type == CURLINFO_TEXT && n > 8 && (p[0] == 'R' || p[0] == 'r') &&
         (memcmp(p + 1, "e-using", 7) == 0 || memcmp(p + 1, "eusing", 6) == 0))
         r->log.reused = true;
     return 0;

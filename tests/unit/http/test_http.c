@@ -56,6 +56,7 @@ static void intended_and_opened_come_before(void **state) {
     tl_http_open(r); /* stands already: nothing happens */
     const uint64_t intended = tl_clock_now() - TL_MS;
     tl_http_start(r, intended);
+    assert_true(tl_http_result(r)->t_sent_ns != 0); /* it left during the call, not at the next turn of the loop */
     tl_http_start(r, 1); /* a second start is ignored */
     assert_int_equal(tl_http_loop_running(f->loop), 1);
     assert_int_equal(tl_http_loop_run(f->loop, NULL, NULL), TL_OK);

@@ -38,6 +38,22 @@ static void keep_alive_is_recorded(void **state) {
     assert_int_equal(tl_script_server_connections(f->server), 1);
 }
 
+/* The trap itself: an old connection dies with the request on it, and libcurl resends without a word. It shows. */
+static void a_silent_resend_shows(void **state) {
+    fixture *f = *state;
+    tl_http_spec spec = spec_of(f);
+    spec.keep_alive = true;
+    play(f, "{\"writes\":[[0,\"a\"]],\"close\":\"end\"}");
+    tl_http_free(run_spec(f, &spec));
+    play(f, "{\"writes\":[],\"close\":\"close\",\"raw\":true}");
+    tl_http_req *r = run_spec(f, &spec);
+    assert_int_equal(tl_http_result(r)->outcome, TL_HTTP_CLOSED_EARLY);
+    assert_true(tl_http_result(r)->reused);
+    assert_int_equal(tl_http_result(r)->connects, 2);
+    assert_int_equal(tl_script_server_count(f->server), 3); /* one before, and this one twice */
+    tl_http_free(r);
+}
+
 enum { MANY = 200, EVENTS = 20 };
 
 static void two_hundred_streams(void **state) {
@@ -98,6 +114,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         T(the_trap_is_avoided),
         T(keep_alive_is_recorded),
+        T(a_silent_resend_shows),
         T(two_hundred_streams),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
