@@ -168,7 +168,7 @@ static void entry(tl_buf *b, const fig_series *s, double k) {
 }
 
 static void plot_bars(tl_buf *b, const fig *f, size_t i, size_t nth, double k, bool *first) {
-    static const char *const fill[4] = {"solid 0.85", "transparent solid 0.25", "empty", "transparent pattern 4"};
+    static const char *const fill[4] = {"solid 0.6", "transparent solid 0.25", "empty", "transparent pattern 4"};
     static const char *const dash[4] = {"dt solid", "dt 2", "dt solid", "dt 3"};
     const fig_series *s = &f->series[i];
     double w = 0.8 / (double)f->n_bars, off = ((double)nth - ((double)f->n_bars - 1) / 2) * w;
