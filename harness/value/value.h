@@ -81,6 +81,7 @@ struct tl_value {
     tl_label label;
     unsigned leaf_labels;    /* set: bit 1 << label of every leaf below (a leaf: its own) */
     unsigned depth;          /* 0 for a leaf */
+    uint32_t nodes;          /* of the whole tree, itself included; a shared one counts each time */
     const char *name;        /* "decode_rate"; "" = none */
     const char *symbol;      /* short name in formulas; "" = none */
     const char *null_reason; /* NULL when defined */
