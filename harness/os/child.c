@@ -64,14 +64,17 @@ static tl_status find_program(char **out, const tl_child_spec *spec, tl_err *e) 
     if (*out) return TL_OK;
     if (!strchr(spec->argv[0], '/')) {
         tl_fail(e, TL_MISSING, "program '%s' is not on PATH", spec->argv[0]);
-        return tl_remedy(e, "install %s, or add its folder to PATH", spec->argv[0]);
+        tl_remedy(e, "install %s, or add its folder to PATH", spec->argv[0]);
+        return TL_MISSING;
     }
     if (!tl_file_exists(spec->argv[0])) {
         tl_fail(e, TL_MISSING, "program '%s' does not exist", spec->argv[0]);
-        return tl_remedy(e, "check the path, or install the program");
+        tl_remedy(e, "check the path, or install the program");
+        return TL_MISSING;
     }
     tl_fail(e, TL_MISSING, "'%s' is not an executable file", spec->argv[0]);
-    return tl_remedy(e, "make it executable (chmod +x %s)", spec->argv[0]);
+    tl_remedy(e, "make it executable (chmod +x %s)", spec->argv[0]);
+    return TL_MISSING;
 }
 
 /* ---- streams ---- */
@@ -206,7 +209,8 @@ static tl_status explain(const os_exec_failure *f, const os_child_plan *p, tl_er
     switch ((os_stage)f->stage) {
     case OS_STAGE_FORK:
         tl_fail(e, TL_IO, "cannot start '%s': no more processes: %s", p->path, why);
-        return tl_remedy(e, "raise the limit of processes (ulimit -u), or end other programs");
+        tl_remedy(e, "raise the limit of processes (ulimit -u), or end other programs");
+        return TL_IO;
     case OS_STAGE_LIMIT: return tl_fail(e, TL_IO, "cannot set the resource limits of '%s': %s", p->path, why);
     case OS_STAGE_CWD: return tl_fail(e, TL_NOT_FOUND, "cannot start '%s' in folder '%s': %s", p->path, p->cwd, why);
     case OS_STAGE_STREAM: return tl_fail(e, TL_IO, "cannot connect the streams of '%s': %s", p->path, why);
@@ -214,11 +218,13 @@ static tl_status explain(const os_exec_failure *f, const os_child_plan *p, tl_er
     }
     if (f->errno_value == ENOENT) {
         tl_fail(e, TL_MISSING, "cannot start '%s': its interpreter (first line) or loader does not exist", p->path);
-        return tl_remedy(e, "install what the program needs, or use one built for this system");
+        tl_remedy(e, "install what the program needs, or use one built for this system");
+        return TL_MISSING;
     }
     if (f->errno_value == ENOEXEC) {
         tl_fail(e, TL_MISSING, "cannot start '%s': not a program of this system", p->path);
-        return tl_remedy(e, "a script needs a first line such as #!/bin/sh; a program must be built for this processor");
+        tl_remedy(e, "a script needs a first line such as #!/bin/sh; a program must be built for this processor");
+        return TL_MISSING;
     }
     return tl_fail(e, TL_IO, "cannot start '%s': %s", p->path, why);
 }

@@ -57,7 +57,8 @@ tl_status os_pin(const unsigned *cpus, size_t n, tl_err *e) {
     TL_UNUSED(cpus);
     TL_UNUSED(n);
     tl_fail(e, TL_MISSING, "macOS cannot bind threads to processors");
-    return tl_remedy(e, "leave the binding out on this machine");
+    tl_remedy(e, "leave the binding out on this machine");
+    return TL_MISSING;
 }
 
 unsigned os_cpus_usable(void) {

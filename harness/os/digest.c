@@ -91,7 +91,7 @@ static tl_status hash_through(pump *p, tl_sha256 *h, uint64_t total, tl_file_pro
 }
 
 static bool same_facts(const struct stat *a, const struct stat *b) {
-    return a->st_size == b->st_size && a->st_mtime == b->st_mtime && a->st_ino == b->st_ino && a->st_ctime == b->st_ctime;
+    return a->st_size == b->st_size && a->st_ino == b->st_ino && os_mtime_ns(a) == os_mtime_ns(b);
 }
 
 tl_status tl_file_sha256(char out[65], const char *path, tl_file_progress_fn *progress, void *ctx, tl_err *e) {

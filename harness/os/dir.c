@@ -74,8 +74,9 @@ static tl_status remove_entry(removal *r, int dir_fd, const char *name, unsigned
         return errno == ENOENT ? TL_OK : tl_file_fail("remove", name, errno, r->e);
     if (!S_ISDIR(s.st_mode)) {
         if (unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT) return TL_OK;
-        tl_file_fail("remove", name, errno, r->e);
-        return tl_wrap(r->e, "while removing '%s'", r->root);
+        tl_status st = tl_file_fail("remove", name, errno, r->e);
+        tl_wrap(r->e, "while removing '%s'", r->root);
+        return st;
     }
     if (s.st_dev != r->dev)
         return tl_fail(r->e, TL_REFUSED, "while removing '%s': '%s' in it is another file system", r->root, name);

@@ -12,14 +12,16 @@
 tl_status tl_file_fail(const char *what, const char *path, int errno_value, tl_err *e) {
     if (errno_value == ENOENT) {
         tl_fail(e, TL_NOT_FOUND, "cannot %s '%s': it does not exist", what, path);
-        return tl_remedy(e, "check the path");
+        tl_remedy(e, "check the path");
+        return TL_NOT_FOUND;
     }
     if (errno_value == ENOSPC || errno_value == EDQUOT) {
         uint64_t bytes = 0;
         bool known = tl_fs_free_bytes(&bytes, path, NULL) == TL_OK;
         if (known) tl_fail(e, TL_IO, "cannot %s '%s': the disk is full (%" PRIu64 " bytes free)", what, path, bytes);
         else tl_fail(e, TL_IO, "cannot %s '%s': the disk is full", what, path);
-        return tl_remedy(e, "free some space, or choose another disk");
+        tl_remedy(e, "free some space, or choose another disk");
+        return TL_IO;
     }
     tl_fail(e, TL_IO, "cannot %s '%s': %s", what, path, strerror(errno_value));
     if (errno_value == EACCES || errno_value == EPERM) tl_remedy(e, "check who owns it and its permissions (ls -ld)");

@@ -22,7 +22,8 @@ static tl_status held_by_other(int fd, const char *path, tl_err *e) {
     if (since && tl_parse_i64(text, &pid))
         tl_fail(e, TL_CONFLICT, "'%s' is locked by pid %" PRId64 " since %s", path, pid, since);
     else tl_fail(e, TL_CONFLICT, "'%s' is locked by another process", path);
-    return tl_remedy(e, "wait until that process ends, or end it");
+    tl_remedy(e, "wait until that process ends, or end it");
+    return TL_CONFLICT;
 }
 
 tl_status tl_lock_take(tl_lock **out, const char *path, tl_err *e) {

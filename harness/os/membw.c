@@ -235,7 +235,8 @@ static tl_status choose_size(size_t *out, size_t wanted, tl_err *e) {
                 "cannot measure memory bandwidth: an array of %" PRIu64 " MB with a cache of %" PRIu64
                 " MB and %" PRIu64 " MB of memory available",
                 bytes / 1000000, cache / 1000000, available / 1000000);
-        return tl_remedy(e, "the array must be larger than the cache and fit into memory: end other programs");
+        tl_remedy(e, "the array must be larger than the cache and fit into memory: end other programs");
+        return TL_MISSING;
     }
     *out = (size_t)bytes;
     return TL_OK;

@@ -102,7 +102,8 @@ tl_status tl_tcp_connect(int *fd_out, const char *host, uint16_t port, tl_ns tim
     free(name);
     if (rc != 0) {
         tl_fail(e, TL_HTTP, "cannot find the host '%s': %s", host, gai_strerror(rc));
-        return tl_remedy(e, "check the spelling of the host name, and the network");
+        tl_remedy(e, "check the spelling of the host name, and the network");
+        return TL_HTTP;
     }
     tl_ns start = os_now(), end = timeout < UINT64_MAX - start ? start + timeout : UINT64_MAX;
     int err = EHOSTUNREACH;

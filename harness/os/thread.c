@@ -35,7 +35,8 @@ tl_status tl_thread_start(tl_thread **out, void *(*fn)(void *), void *arg, tl_er
         free(t);
         *out = NULL;
         tl_fail(e, TL_IO, "cannot start a thread: %s", strerror(rc));
-        return tl_remedy(e, "raise the limit of processes (ulimit -u), or end other programs");
+        tl_remedy(e, "raise the limit of processes (ulimit -u), or end other programs");
+        return TL_IO;
     }
     *out = t;
     return TL_OK;
