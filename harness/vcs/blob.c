@@ -16,9 +16,9 @@ static tl_status find_tree(git_tree **out, git_repository *repo, const char *rev
     char *why = vcs_last_error();
     tl_fail(e, TL_NOT_FOUND, "no revision '%s' in this repository: %s", revision, why);
     free(why);
-    if (git_repository_is_shallow(repo) == 1)
-        return tl_remedy(e, "this is a shallow clone: git fetch --unshallow");
-    return tl_remedy(e, "fetch it from where it was published (git fetch --all --tags)");
+    if (git_repository_is_shallow(repo) == 1) tl_remedy(e, "this is a shallow clone: git fetch --unshallow");
+    else tl_remedy(e, "fetch it from where it was published (git fetch --all --tags)");
+    return TL_NOT_FOUND;
 }
 
 static tl_status read_entry(tl_buf *out, git_repository *repo, git_tree *tree, const char *revision, const char *file,
