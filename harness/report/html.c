@@ -143,34 +143,76 @@ static void check_link(rep *r, cmark_node *n, bool image) {
     else if (!good) rep_problem_add(r, from_of(r, n), "https://, http://, mailto:, # or a relative path", "the link '%.80s' is not safe", url);
 }
 
-/* Cards on a phone: each body cell says its column's header. */
-static void table_node(rep *r, cmark_node *table) {
-    char *headers[64] = {0};
-    size_t n = 0, i;
-    for (cmark_node *row = cmark_node_first_child(table); row; row = cmark_node_next(row)) {
-        bool head = row == cmark_node_first_child(table);
-        i = 0;
-        for (cmark_node *c = cmark_node_first_child(row); c && i < 64; c = cmark_node_next(c), i++) {
-            if (head) {
-                char *t = cmark_render_plaintext(c, CMARK_OPT_DEFAULT, 0);
-                headers[n++] = tl_xstrdup(t);
-                headers[n - 1][strcspn(headers[n - 1], "\n")] = 0;
-                free(t);
-            } else {
-                tl_buf b;
-                tl_buf_init(&b, 0);
-                tl_buf_str(&b, "<span class=\"th\">");
-                tl_buf_html(&b, headers[i] ? headers[i] : "");
-                tl_buf_str(&b, "</span>");
-                cmark_node_prepend_child(c, custom(CMARK_NODE_CUSTOM_INLINE, b.p));
-                tl_buf_free(&b);
+/* A table cell takes none of our nodes (cmark_node_insert_* refuses), so tables are taken out of the tree: each cell's
+ * children move into a paragraph of their own, and when those are done the table is written by us. Cards on a phone: each
+ * body cell also says its column's header. */
+typedef struct grid {
+    cmark_node *table, **cells; /* rows * columns documents of one paragraph, owned */
+    size_t rows, columns;
+    char *headers[64];
+    uint8_t align[64];
+} grid;
+
+static grid grid_take(cmark_node *table) {
+    grid g = {.table = table, .columns = cmark_gfm_extensions_get_table_columns(table)};
+    const uint8_t *align = cmark_gfm_extensions_get_table_alignments(table);
+    if (g.columns > 64) g.columns = 64;
+    for (size_t i = 0; i < g.columns; i++) g.align[i] = align ? align[i] : 0;
+    for (cmark_node *row = cmark_node_first_child(table); row; row = cmark_node_next(row)) g.rows++;
+    g.cells = tl_xalloc((g.rows * g.columns + 1) * sizeof(cmark_node *));
+    size_t y = 0;
+    for (cmark_node *row = cmark_node_first_child(table); row; row = cmark_node_next(row), y++) {
+        cmark_node *c = cmark_node_first_child(row);
+        for (size_t x = 0; x < g.columns; x++) {
+            /* Under a document of its own: the renderer asks a paragraph for its parent. */
+            cmark_node *root = g.cells[y * g.columns + x] = cmark_node_new(CMARK_NODE_DOCUMENT);
+            cmark_node *p = cmark_node_new(CMARK_NODE_PARAGRAPH);
+            cmark_node_append_child(root, p);
+            for (cmark_node *k; c && (k = cmark_node_first_child(c));) {
+                cmark_node_unlink(k);
+                cmark_node_append_child(p, k);
             }
+            if (y == 0) {
+                char *t = cmark_render_plaintext(root, CMARK_OPT_DEFAULT, 0);
+                t[strcspn(t, "\n")] = 0;
+                g.headers[x] = t;
+            }
+            if (c) c = cmark_node_next(c);
         }
     }
-    cmark_node_insert_before(table, custom(CMARK_NODE_CUSTOM_BLOCK, n > 3 ? "<div class=\"tbl cards\">" : "<div class=\"tbl\">"));
-    cmark_node_insert_after(table, custom(CMARK_NODE_CUSTOM_BLOCK, "</div>"));
-    for (i = 0; i < n; i++) free(headers[i]);
-    TL_UNUSED(r);
+    return g;
+}
+
+static void cell_html(tl_buf *b, const grid *g, size_t y, size_t x, int options) {
+    char *html = cmark_render_html(g->cells[y * g->columns + x], options, NULL);
+    size_t n = strlen(html), lead = tl_str_starts(html, "<p>") ? 3 : 0;
+    while (n > 0 && html[n - 1] == '\n') n--;
+    if (lead && n >= 7 && memcmp(html + n - 4, "</p>", 4) == 0) n -= 4;
+    const char *tag = y == 0 ? "th" : "td", *css = g->align[x] == 'r' ? " class=\"n\"" : g->align[x] == 'c' ? " class=\"mid\"" : " class=\"l\"";
+    tl_buf_fmt(b, "<%s%s>", tag, css);
+    if (y > 0) tl_buf_str(b, "<span class=\"th\">"), tl_buf_html(b, g->headers[x]), tl_buf_str(b, "</span><span>");
+    tl_buf_add(b, html + lead, n - lead);
+    tl_buf_fmt(b, "%s</%s>", y > 0 ? "</span>" : "", tag);
+    free(html);
+}
+
+static void grid_put(grid *g, int options) {
+    tl_buf b;
+    tl_buf_init(&b, 0);
+    tl_buf_fmt(&b, "<div class=\"tbl%s\"><table>", g->columns > 3 ? " cards" : "");
+    for (size_t y = 0; y < g->rows; y++) {
+        tl_buf_str(&b, y == 0 ? "<thead><tr>" : y == 1 ? "<tbody>\n<tr>" : "<tr>");
+        for (size_t x = 0; x < g->columns; x++) cell_html(&b, g, y, x, options);
+        tl_buf_str(&b, y == 0 ? "</tr></thead>" : "</tr>\n");
+    }
+    tl_buf_fmt(&b, "%s</table></div>\n", g->rows > 1 ? "</tbody>" : "");
+    cmark_node *c = custom(CMARK_NODE_CUSTOM_BLOCK, b.p);
+    cmark_node_replace(g->table, c);
+    cmark_node_free(g->table);
+    for (size_t i = 0; i < g->rows * g->columns; i++) cmark_node_free(g->cells[i]);
+    for (size_t x = 0; x < g->columns; x++) free(g->headers[x]);
+    free(g->cells);
+    tl_buf_free(&b);
 }
 
 static void raw_html(rep *r, cmark_node *n) {
@@ -203,25 +245,31 @@ static bool first_heading(const rep *r, cmark_node *n) {
     return same;
 }
 
-static void surgery(rep *r, cmark_node *root) {
+static void surgery(rep *r, cmark_node *root, int options) {
     size_t values = 0, blocks = 0, want_values = 0, want_blocks = 0;
     strong balance = {0};
     nodes list;
     cmark_consolidate_text_nodes(root);
     list = collect(root);
-    /* Tables first: their headers are read as text before labels in them become chips. */
+    grid *grids = NULL;
+    size_t n_grids = 0, cap_grids = 0;
+    for (size_t i = 0; i < list.n; i++) { /* while every node still knows its line */
+        cmark_node_type t = cmark_node_get_type(list.v[i]);
+        if (t == CMARK_NODE_LINK || t == CMARK_NODE_IMAGE) check_link(r, list.v[i], t == CMARK_NODE_IMAGE);
+        if (t == CMARK_NODE_HTML_BLOCK || t == CMARK_NODE_HTML_INLINE) raw_html(r, list.v[i]);
+    }
     for (size_t i = 0; i < list.n; i++) {
-        if (strcmp(cmark_node_get_type_string(list.v[i]), "table") == 0) table_node(r, list.v[i]);
+        if (strcmp(cmark_node_get_type_string(list.v[i]), "table") == 0) TL_PUSH(grids, n_grids, cap_grids, grid_take(list.v[i]));
     }
     for (size_t i = 0; i < list.n; i++) {
         cmark_node *n = list.v[i];
         cmark_node_type t = cmark_node_get_type(n);
         if (t == CMARK_NODE_CODE) value_node(r, n, &values);
         else if (t == CMARK_NODE_CODE_BLOCK) block_node(r, n, &blocks);
-        else if (t == CMARK_NODE_LINK || t == CMARK_NODE_IMAGE) check_link(r, n, t == CMARK_NODE_IMAGE);
-        else if (t == CMARK_NODE_HTML_BLOCK || t == CMARK_NODE_HTML_INLINE) raw_html(r, n);
         else if (t == CMARK_NODE_TEXT) split_text(r, n, &balance);
     }
+    for (size_t i = 0; i < n_grids; i++) grid_put(&grids[i], options);
+    free(grids);
     cmark_node *first = cmark_node_first_child(root);
     if (first && first_heading(r, first)) {
         cmark_node_unlink(first);
@@ -239,6 +287,21 @@ static void surgery(rep *r, cmark_node *root) {
     free(list.v);
 }
 
+/* cmark marks its footnotes with attributes that have no value; the page is well-formed XML without them. A raw '"' stands
+ * in tags only (texts have &quot;), so this cannot touch what the author wrote. */
+static void add_without_bare_attributes(tl_buf *b, const char *s) {
+    static const char *const bare[] = {"\" data-footnote-ref", "\" data-footnotes", "\" data-footnote-backref"};
+    while (*s) {
+        size_t skip = 0;
+        for (size_t i = 0; i < TL_COUNT(bare) && *s == '"'; i++) {
+            size_t n = strlen(bare[i]);
+            if (strncmp(s, bare[i], n) == 0 && (s[n] == '>' || s[n] == ' ')) skip = n;
+        }
+        tl_buf_char(b, *s);
+        s += skip ? skip : 1;
+    }
+}
+
 void rep_html(rep *r) {
     static const char *const names[] = {"table", "strikethrough", "autolink"};
     const int options = CMARK_OPT_FOOTNOTES | CMARK_OPT_VALIDATE_UTF8;
@@ -253,9 +316,9 @@ void rep_html(rep *r) {
     }
     cmark_parser_feed(parser, in.p, in.len);
     cmark_node *root = cmark_parser_finish(parser);
-    surgery(r, root);
+    surgery(r, root, options);
     char *html = cmark_render_html(root, options, cmark_parser_get_syntax_extensions(parser));
-    tl_buf_str(&r->html, html);
+    add_without_bare_attributes(&r->html, html);
     free(html);
     cmark_node_free(root);
     cmark_parser_free(parser);

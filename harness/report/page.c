@@ -47,7 +47,7 @@ static const char CSS[] =
     "line-height:1.6}\n"
     "table{border-collapse:collapse;width:100%;font-size:.93rem;font-variant-numeric:tabular-nums}\n"
     "th{font-weight:600;color:var(--soft);border-bottom:1.5px solid var(--ink);padding:.35rem .6rem;text-align:right;vertical-align:bottom}"
-    "td{border-bottom:1px solid var(--line);padding:.4rem .6rem;text-align:right}th:first-child,td:first-child{text-align:left}td .th{display:none}\n"
+    "td{border-bottom:1px solid var(--line);padding:.4rem .6rem;text-align:right}th:first-child,td:first-child{text-align:left}td .th{display:none}.l{text-align:left}.mid{text-align:center}td.n,th.n{text-align:right}\n"
     "details{border:1px solid var(--line);border-radius:8px;padding:.5rem .9rem;margin:1rem 0;background:var(--panel)}"
     "summary{cursor:pointer;font-weight:600}\n"
     "details.data{border:0;background:none;padding:0;margin:.4rem 0;font-size:.85rem;color:var(--soft)}details.data summary{font-weight:400}\n"

@@ -57,6 +57,15 @@ static void fixed(tl_buf *b, double x, int decimals) {
     else tl_buf_fmt(b, "%.*f", decimals, x);
 }
 
+/* Four digits without the zeros at the end, which would claim more than is known. */
+static void trimmed(tl_buf *b, double x) {
+    size_t start = b->len;
+    fixed(b, x, decimals_of(x, 4));
+    if (strchr(b->p + start, '.') == NULL || strchr(b->p + start, 'e') != NULL) return;
+    while (b->p[b->len - 1] == '0') b->p[--b->len] = 0;
+    if (b->p[b->len - 1] == '.') b->p[--b->len] = 0;
+}
+
 /* Digits: what the interval justifies (two when its first digit is 1, else one), else four. */
 void rep_number(tl_buf *b, const json_t *v) {
     double x = tl_json_num(v, "value", NAN), lo = tl_json_num(v, "lo", NAN), hi = tl_json_num(v, "hi", NAN);
@@ -64,7 +73,7 @@ void rep_number(tl_buf *b, const json_t *v) {
     if (!isfinite(lo) || !isfinite(hi) || !(hi > lo)) {
         if (text) tl_buf_str(b, text);
         else if (x == floor(x) && fabs(x) < 1e15) tl_buf_fmt(b, "%.0f", x);
-        else fixed(b, x, decimals_of(x, 4));
+        else trimmed(b, x);
         return;
     }
     double half = (hi - lo) / 2, lead = half / pow(10, floor(log10(half)));
