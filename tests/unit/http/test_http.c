@@ -99,6 +99,7 @@ static void ends_are_told_apart(void **state) {
         {"{\"writes\":[[0,\"a\"]],\"close\":\"bad-chunk\"}", TL_HTTP_PROTOCOL, "a"},
         {"{\"writes\":[],\"close\":\"close\",\"raw\":true}", TL_HTTP_CLOSED_EARLY, ""},
         {"{\"writes\":[[0,\"HTTP/1.1 200 OK\\r\\nContent-Ty\"]],\"close\":\"close\",\"raw\":true}", TL_HTTP_CLOSED_EARLY, ""},
+        {"{\"writes\":[[0,\"HTTP/1.1 103 Early Hints\\r\\n\\r\\n\"]],\"close\":\"close\",\"raw\":true}", TL_HTTP_CLOSED_EARLY, ""},
         {"{\"writes\":[[0,\"SSH-2.0-OpenSSH\\r\\n\"]],\"close\":\"close\",\"raw\":true}", TL_HTTP_PROTOCOL, ""},
         {"{\"writes\":[[0,\"HTTP/1.1 200 OK\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n5\\r\\nab\"]],"
          "\"close\":\"close\",\"raw\":true}",
@@ -236,6 +237,45 @@ static void two_megabyte_event(void **state) {
     tl_split_free(&s);
     tl_http_free(r);
     free(text);
+}
+
+/* A long prompt: no waiting for 100 Continue, and sent means the last byte. */
+static void a_long_request_is_sent_at_once(void **state) {
+    fixture *f = *state;
+    const size_t n = 3u << 20;
+    tl_script_request truth;
+    tl_http_spec spec = spec_of(f);
+    char *body = tl_xalloc(n + 1);
+    memset(body, 'p', n);
+    spec.body = body;
+    spec.body_len = n;
+    play(f, "{\"writes\":[[0,\"a\"]]}");
+    tl_http_req *r = run_spec(f, &spec);
+    expect_outcome(r, TL_HTTP_COMPLETE);
+    assert_int_equal(tl_script_server_wait(&truth, f->server, 0, 5 * TL_S, NULL), TL_OK);
+    assert_int_equal(truth.body_len, n);
+    assert_memory_equal(truth.body, body, n);
+    assert_null(strstr(truth.headers, "Expect:"));
+    assert_true(tl_http_result(r)->t_sent_ns <= tl_http_result(r)->t_headers_ns);
+    assert_true(tl_http_result(r)->t_sent_ns > truth.t_accepted_ns);
+    tl_script_request_free(&truth);
+    tl_http_free(r);
+    free(body);
+}
+
+/* A name with several addresses, of which one listens. */
+static void each_address_of_a_name_is_tried(void **state) {
+    fixture *f = *state;
+    char url[64];
+    tl_http_spec spec = spec_of(f);
+    snprintf(url, sizeof url, "http://localhost:%u/x", tl_script_server_port(f->server));
+    spec.url = url;
+    play(f, "{\"writes\":[[0,\"a\"]]}");
+    tl_http_req *r = run_spec(f, &spec);
+    expect_outcome(r, TL_HTTP_COMPLETE);
+    assert_int_equal(tl_http_result(r)->connects, 1);
+    assert_non_null(strstr(tl_http_result(r)->peer, "127.0.0.1:"));
+    tl_http_free(r);
 }
 
 static void refused(void **state) {
@@ -494,6 +534,8 @@ int main(void) {
         T(limits),
         T(too_large),
         T(two_megabyte_event),
+        T(a_long_request_is_sent_at_once),
+        T(each_address_of_a_name_is_tried),
         T(refused),
         T(a_dead_connection_is_opened_again),
         T(cancelling),
