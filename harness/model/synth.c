@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <math.h>
 
-enum { POOL_BYTES = 1 << 20, POOLS_MAX = 16, CHUNK = 1 << 20, PROGRESS_STEP = 16 << 20, OTHER_ROWS = 61 };
+enum { POOL_BYTES = 256 << 10, POOLS_MAX = 16, CHUNK = 1 << 20, PROGRESS_STEP = 16 << 20, OTHER_ROWS = 61 };
 
 typedef struct pool {
     const tl_tensor_type *type;

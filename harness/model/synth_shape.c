@@ -145,31 +145,36 @@ static bool more_bits(uint32_t i, uint32_t layers) {
     return i < layers / 8 || i >= 7 * layers / 8 || (i - layers / 8) % 3 == 2;
 }
 
-static const tl_tensor_type *type_for(const tl_synth_spec *s, role r, uint32_t layer) {
+static const tl_tensor_type *type_for(const tl_synth_spec *s, role r, bool raised) {
     uint32_t id = TT_F16;
     for (size_t i = 0; i < TL_COUNT(QUANTS); i++)
         if (tl_str_eq(QUANTS[i].name, s->quant)) id = QUANTS[i].type;
     if (tl_str_eq(s->quant, "q4_k_m") &&
-        (r == R_OUTPUT || (r == R_EMBED && s->tie) || ((r == R_V || r == R_DOWN) && more_bits(layer, s->layers))))
+        (r == R_OUTPUT || (r == R_EMBED && s->tie) || ((r == R_V || r == R_DOWN) && raised)))
         id = TT_Q6_K;
     return tl_tensor_type_of(id);
 }
 
-static uint64_t matrix_bytes(const tl_synth_spec *s, role r, uint32_t layer, uint64_t cols, uint64_t rows) {
-    const tl_tensor_type *t = type_for(s, r, layer);
+static uint64_t matrix_bytes(const tl_synth_spec *s, role r, bool raised, uint64_t cols, uint64_t rows) {
+    const tl_tensor_type *t = type_for(s, r, raised);
     return cols * rows / t->block_elements * t->block_bytes;
 }
 
 /* ---- shape --------------------------------------------------------------------------------------------------- */
 
+static uint64_t layer_bytes(const tl_synth_spec *s, bool raised) {
+    uint64_t e = s->embed, kv = e / s->heads * s->kv_heads, ff = s->ff;
+    return matrix_bytes(s, R_Q, raised, e, e) + matrix_bytes(s, R_K, raised, e, kv) +
+           matrix_bytes(s, R_V, raised, e, kv) + matrix_bytes(s, R_ATTN_OUT, raised, e, e) +
+           2 * matrix_bytes(s, R_GATE, raised, e, ff) + matrix_bytes(s, R_DOWN, raised, ff, e) + 8 * e;
+}
+
 static uint64_t about_bytes(const tl_synth_spec *s) {
-    uint64_t e = s->embed, kv = e / s->heads * s->kv_heads, ff = s->ff, sum = (uint64_t)s->vocab * 24 + 8192;
-    sum += matrix_bytes(s, R_EMBED, 0, e, s->vocab) + (s->tie ? 0 : matrix_bytes(s, R_OUTPUT, 0, e, s->vocab));
-    for (uint32_t i = 0; i < s->layers; i++)
-        sum += matrix_bytes(s, R_Q, i, e, e) + matrix_bytes(s, R_K, i, e, kv) + matrix_bytes(s, R_V, i, e, kv) +
-               matrix_bytes(s, R_ATTN_OUT, i, e, e) + 2 * matrix_bytes(s, R_GATE, i, e, ff) +
-               matrix_bytes(s, R_DOWN, i, ff, e) + 8 * e;
-    return sum;
+    uint64_t raised = 0, table = matrix_bytes(s, R_EMBED, false, s->embed, s->vocab);
+    for (uint32_t i = 0; i < s->layers; i++) raised += more_bits(i, s->layers);
+    return (uint64_t)s->vocab * 24 + 8192 + table +
+           (s->tie ? 0 : matrix_bytes(s, R_OUTPUT, false, s->embed, s->vocab)) + raised * layer_bytes(s, true) +
+           (s->layers - raised) * layer_bytes(s, false);
 }
 
 static void default_heads(tl_synth_spec *s) {
@@ -235,7 +240,7 @@ static tl_status choose_shape(tl_synth_spec *s, tl_err *e) {
 }
 
 static tl_status check_rows(const tl_synth_spec *s, const char *what, uint32_t width, tl_err *e) {
-    uint32_t block = type_for(s, R_Q, 0)->block_elements;
+    uint32_t block = type_for(s, R_Q, false)->block_elements;
     if (width % block == 0) return TL_OK;
     uint32_t down = width / block * block, up = down + block;
     tl_fail(e, TL_INVALID, "--%s %u: rows of %u values are no whole number of %s blocks of %u", what, width, width,
@@ -352,7 +357,7 @@ static void put(table *tb, const char *name, int32_t layer, uint64_t cols, uint6
     if (layer >= 0) snprintf(t.name, sizeof t.name, "blk.%d.%s.weight", layer, name);
     else snprintf(t.name, sizeof t.name, "%s.weight", name);
     t.type = fill == FILL_ONES ? tl_tensor_type_of(TT_F32)
-                               : type_for(tb->s, (role)r, layer < 0 ? 0 : (uint32_t)layer);
+                               : type_for(tb->s, (role)r, layer >= 0 && more_bits((uint32_t)layer, tb->s->layers));
     t.bytes = cols / t.type->block_elements * t.type->block_bytes * rows;
     if (tb->n > 0) {
         const synth_tensor *last = &tb->t[tb->n - 1];
