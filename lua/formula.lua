@@ -14,6 +14,8 @@ function formula.formula(def)
       local v = inputs[sym]
       if v == nil then
         if not s.optional then error(("%s needs '%s' (%s): %s"):format(def.name, sym, s.unit, s.help), 3) end
+      elseif type(v) == "number" and s.unit == "1" then
+        used[sym] = v -- a plain count: no unit, no label, no source of its own
       elseif not core.is_value(v) then
         error(("%s: '%s' must be a value with unit and label, it is %s"):format(def.name, sym, type(v)), 3)
       else

@@ -96,7 +96,13 @@ function schema.check(t, fields, path)
       if field.required then
         schema.fail(path, ("field '%s' is missing"):format(path == "" and name or (path .. "." .. name)), field.help)
       end
-      t[name] = field.default
+      if type(field.default) == "table" then
+        t[name] = {} -- its own table, filled with the defaults of its fields
+        for k, d in pairs(field.default) do t[name][k] = d end
+        if field.fields then schema.check(t[name], field.fields, path == "" and name or (path .. "." .. name)) end
+      else
+        t[name] = field.default
+      end
     else
       check_one(path, name, field, v)
     end

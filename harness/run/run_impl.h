@@ -29,7 +29,9 @@ typedef struct tl_run_cell {
     const char *key;           /* the plan's */
     const json_t *params, *workload, *settings; /* axes resolved; borrowed from the plan */
     const json_t *model;       /* entry of spec->models */
-    char *prediction_id;       /* stored value, or NULL */
+    json_t *facts;             /* what predictions are told of the model: stored values; owned */
+    json_t *bytes_per_token;   /* the stored value that the prediction used, or NULL; owned */
+    char prediction_id[TL_STORE_ID]; /* stored value, or "" */
     int64_t rounds_done;
     bool finished;             /* enough repeats, or an interval narrow enough */
 } tl_run_cell;
@@ -74,6 +76,8 @@ typedef struct tl_run_measured {
 tl_status run_store_measured(json_t **out, tl_run_ctx *c, const tl_run_measured *m, tl_err *e) TL_MUST_USE;
 /* The argument of the prediction for a cell with this bandwidth value (borrowed). New reference. */
 tl_status run_predict_argument(json_t **out, tl_run_ctx *c, size_t cell, json_t *bandwidth, tl_err *e) TL_MUST_USE;
+/* The prediction from the first probe, stored before the first request. */
+tl_status run_store_prediction(tl_run_ctx *c, size_t cell, tl_err *e) TL_MUST_USE;
 /* After the last visit: medians with intervals, paired predictions, ratios, acceptance. (summary.c) */
 tl_status run_summary(tl_run_ctx *c, tl_run_result *out, tl_err *e) TL_MUST_USE;
 

@@ -1,4 +1,4 @@
-/* One visit of a cell. The order is fixed: engine ready and idle, bandwidth probe, warm-up after a fresh start, the
+/* One visit of a cell. The order is fixed: engine ready and idle, warm-up after a fresh start, bandwidth probe, the
  * measured block, bandwidth probe, commit. The probes stand as close to the requests as they can, because a shared host's
  * bandwidth drifts. */
 #include "run/run_impl.h"
@@ -16,6 +16,7 @@ typedef struct block {
     bool cold_ok;
     double cached;  /* tokens the engine says it did not compute, over all measured requests */
     json_t *rates;  /* decode rate of each good measured request, beside the probes */
+    json_t *before; /* bandwidth probe right before the measured block */
     size_t ok, bad;
 } block;
 
@@ -36,19 +37,19 @@ static bool block_cancelled(void *ctx) {
     return h->cancelled != NULL && h->cancelled(h->ctx);
 }
 
+/* Bytes per second by the ruler, or null when no probe was asked for or it failed. */
 static json_t *probe(tl_run_ctx *c) {
-    json_t *out = json_pack("{s:o}", "machine", tl_host_light());
-    if (c->membw == NULL) return out;
+    if (c->membw == NULL) return json_null();
     tl_membw_result *r = tl_xalloc(sizeof *r);
     tl_err e = {0};
+    json_t *out = NULL;
     if (tl_membw_read(r, c->membw, c->probe_threads, c->probe_ns, &e) == TL_OK)
-        json_object_set_new(out, "bandwidth", json_pack("{s:f, s:i, s:I, s:s}", "bytes_per_s", r->bytes_per_s, "threads",
-                                                        (int)r->threads, "passes", (json_int_t)r->n, "kernel",
-                                                        tl_membw_kernel(c->membw)));
+        out = json_pack("{s:f, s:i, s:I, s:s}", "bytes_per_s", r->bytes_per_s, "threads", (int)r->threads, "passes",
+                        (json_int_t)r->n, "kernel", tl_membw_kernel(c->membw));
     else
         tl_log(TL_LOG_WARN, "bandwidth probe: %s", e.msg);
     free(r);
-    return out;
+    return out ? out : json_null();
 }
 
 /* ---- request bodies ------------------------------------------------------------------------------------------- */
@@ -218,8 +219,9 @@ static tl_status send_block(block *b, size_t n, const char *role, tl_err *e) {
 
 static tl_status finish_trial(block *b, tl_status so_far, tl_err *e) {
     tl_run_ctx *c = b->c;
-    json_t *after = probe(c);
-    json_t *facts = json_pack("{s:O}", "decode_rates", b->rates);
+    json_t *after = json_pack("{s:o, s:o}", "bandwidth", probe(c), "machine", tl_host_light());
+    json_t *facts = json_pack("{s:O, s:O?, s:O}", "decode_rates", b->rates, "bandwidth_before", b->before, "bandwidth_after",
+                              json_object_get(after, "bandwidth"));
     char verified[64];
     snprintf(verified, sizeof verified, b->cached == 0 ? "cold (0 cached)" : "%.0f tokens cached", b->cached);
     tl_store_trial_end end = {.trial_id = b->trial_id, .finished = so_far == TL_OK, .reason = so_far == TL_OK ? NULL : e->msg,
@@ -245,7 +247,7 @@ tl_status run_visit(tl_run_ctx *c, size_t cell, int64_t round, tl_err *e) {
     b.n = (size_t)tl_json_int(w, "requests", 1) * b.users;
     st = tl_engine_wait_idle(b.engine->engine, 30 * TL_S, e);
     if (st != TL_OK && st != TL_MISSING) return st;
-    json_t *before = probe(c);
+    json_t *before = json_pack("{s:o}", "machine", tl_host_light());
     tl_store_trial t = {.run_id = c->id, .cell_key = b.cell->key, .round = round, .position = c->trials,
                         .engine_id = b.engine->id, .cache_claimed = tl_json_str(w, "cache", "cold"),
                         .t_start_ns = run_t(c, tl_clock_now()), .probe_before = before};
@@ -255,11 +257,13 @@ tl_status run_visit(tl_run_ctx *c, size_t cell, int64_t round, tl_err *e) {
     b.rates = json_array();
     size_t warmup = (size_t)c->spec->plan->warmup;
     if (fresh && warmup > 0) st = send_block(&b, warmup, "warmup", e);
+    b.before = probe(c);
     if (st == TL_OK) st = send_block(&b, b.n, "measured", e);
     st = finish_trial(&b, st, e);
     c->trials++;
     c->requests += b.ok + b.bad;
     c->failed += b.bad;
     json_decref(b.rates);
+    json_decref(b.before);
     return st;
 }

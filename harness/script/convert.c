@@ -137,7 +137,7 @@ static json_t *convert(lua_State *L, int index, int depth, conversion *c) {
     }
     case LUA_TTABLE: return convert_table(L, index, depth, c);
     case LUA_TUSERDATA: {
-        const tl_value *v = script_test_value(L, index);
+        tl_value *v = script_test_value(L, index);
         if (v != NULL) return tl_value_to_json(v);
         complain(c, "an unknown userdata has no data form");
         return json_null();

@@ -37,14 +37,19 @@ static void remember_source(lua_State *L, const char *path, const char *text) {
     lua_setfield(L, LUA_REGISTRYINDEX, "tl.source_text");
 }
 
+/* Some errors ("not enough memory") come from Lua without a place: the file at least is always named. */
+static tl_status name_file(tl_status st, const char *path, tl_err *e) {
+    if (st != TL_OK && e != NULL && strstr(e->msg, path) == NULL) tl_wrap(e, "%s", path);
+    return st;
+}
+
 static tl_status run_chunk(tl_script *s, const char *path, const char *text, tl_err *e) {
     char *chunk = tl_xprintf("@%s", path);
     remember_source(s->L, path, text);
     tl_status st = script_compile(s, text, strlen(text), chunk, e);
     free(chunk);
-    if (st != TL_OK) return st;
-    st = script_call(s, 0, 1, e);
-    if (st != TL_OK) return st;
+    if (st == TL_OK) st = script_call(s, 0, 1, e);
+    if (st != TL_OK) return name_file(st, path, e);
     if (!lua_istable(s->L, -1)) {
         st = tl_fail(e, TL_SCRIPT, "%s: the file must return a table, it returned %s", path, luaL_typename(s->L, -1));
         tl_remedy(e, "end the file with `return tally.experiment { ... }` (or the kind of table it is)");

@@ -41,7 +41,7 @@ json_t *script_to_json(lua_State *L, int index);
 
 /* bind_value.c */
 void script_open_value(lua_State *L);
-void script_push_value(lua_State *L, const tl_value *v);
-const tl_value *script_test_value(lua_State *L, int index); /* NULL when it is none */
+void script_push_value(lua_State *L, tl_value *v);
+tl_value *script_test_value(lua_State *L, int index); /* NULL when it is none */
 
 #endif
