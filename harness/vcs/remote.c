@@ -1,5 +1,5 @@
-/* Remotes, and taking secrets and names of people out of URLs. The library expands url.insteadOf, where tokens like to
- * live, so what it gives is scrubbed, not what the configuration file says. */
+/* Remotes, and taking secrets and names of people out of URLs. Tokens like to live in
+ * url.insteadOf, so a URL is expanded first, as git does, and scrubbed then. */
 #include <ctype.h>
 
 #include "vcs/vcs_impl.h"
@@ -99,23 +99,82 @@ char *tl_vcs_scrub_url(const char *url) {
     return tl_buf_take(&b);
 }
 
-void vcs_read_remotes(tl_vcs *v, git_repository *repo) {
-    git_strarray names = {0};
-    if (git_remote_list(&names, repo) != 0) {
-        v->complete = false;
+/* ---- reading them ---- */
+
+typedef struct rewrite {
+    char *from, *to; /* url.<to>.insteadOf = <from> */
+} rewrite;
+
+typedef struct found {
+    rewrite *rewrites;
+    size_t n_rewrites, cap_rewrites;
+    tl_vcs_remote *remotes;
+    size_t n_remotes, cap_remotes;
+} found;
+
+/* The middle of "section.<middle>.key", or NULL when the name is not of that form. Owned by the caller. */
+static char *subsection(const char *name, const char *section, const char *key) {
+    size_t n = strlen(name), ns = strlen(section), nk = strlen(key);
+    if (n <= ns + nk || !tl_str_starts(name, section) || !tl_str_ends(name, key)) return NULL;
+    return tl_xstrndup(name + ns, n - ns - nk);
+}
+
+static void take_entry(found *f, const git_config_entry *entry) {
+    char *name = subsection(entry->name, "remote.", ".url");
+    if (name) {
+        for (size_t i = 0; i < f->n_remotes; i++) {
+            if (!tl_str_eq(f->remotes[i].name, name)) continue;
+            free(name); /* a second URL of the same remote is for pushing too: the first one counts */
+            return;
+        }
+        TL_PUSH(f->remotes, f->n_remotes, f->cap_remotes, ((tl_vcs_remote){name, tl_xstrdup(entry->value)}));
         return;
     }
-    v->remotes = tl_xalloc((names.count + 1) * sizeof *v->remotes);
-    for (size_t i = 0; i < names.count; i++) {
-        git_remote *remote = NULL;
-        if (git_remote_lookup(&remote, repo, names.strings[i]) != 0) continue;
-        const char *url = git_remote_url(remote);
-        if (url) {
-            tl_vcs_remote *r = &v->remotes[v->n_remotes++];
-            r->name = tl_xstrdup(names.strings[i]);
-            r->url = tl_vcs_scrub_url(url);
-        }
-        git_remote_free(remote);
+    char *to = subsection(entry->name, "url.", ".insteadof");
+    if (to && *entry->value) TL_PUSH(f->rewrites, f->n_rewrites, f->cap_rewrites, ((rewrite){tl_xstrdup(entry->value), to}));
+    else free(to);
+}
+
+/* git's rule: the longest prefix wins. */
+static char *expand(const found *f, const char *url) {
+    const rewrite *best = NULL;
+    for (size_t i = 0; i < f->n_rewrites; i++)
+        if (tl_str_starts(url, f->rewrites[i].from) && (!best || strlen(f->rewrites[i].from) > strlen(best->from)))
+            best = &f->rewrites[i];
+    return best ? tl_xprintf("%s%s", best->to, url + strlen(best->from)) : tl_xstrdup(url);
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const tl_vcs_remote *)a)->name, ((const tl_vcs_remote *)b)->name);
+}
+
+/* One plain walk through the configuration. git_remote_list and git_remote_url would do, but they go through regular
+ * expressions, and libgit2 1.5 leaks some 20 kB at each match. */
+void vcs_read_remotes(tl_vcs *v, git_repository *repo) {
+    git_config *config = NULL, *snapshot = NULL;
+    git_config_iterator *it = NULL;
+    git_config_entry *entry;
+    found f = {0};
+    if (git_repository_config(&config, repo) == 0 && git_config_snapshot(&snapshot, config) == 0 &&
+        git_config_iterator_new(&it, snapshot) == 0)
+        while (git_config_next(&entry, it) == 0)
+            if (entry->value) take_entry(&f, entry);
+    if (!it) v->complete = false;
+    git_config_iterator_free(it);
+    git_config_free(snapshot);
+    git_config_free(config);
+    for (size_t i = 0; i < f.n_remotes; i++) {
+        char *whole = expand(&f, f.remotes[i].url);
+        free(f.remotes[i].url);
+        f.remotes[i].url = tl_vcs_scrub_url(whole);
+        free(whole);
     }
-    git_strarray_dispose(&names);
+    for (size_t i = 0; i < f.n_rewrites; i++) {
+        free(f.rewrites[i].from);
+        free(f.rewrites[i].to);
+    }
+    free(f.rewrites);
+    if (f.n_remotes > 1) qsort(f.remotes, f.n_remotes, sizeof *f.remotes, by_name);
+    v->remotes = f.remotes;
+    v->n_remotes = f.n_remotes;
 }

@@ -243,21 +243,20 @@ static void read_module(tl_vcs *m, const char *root, unsigned depth) {
     free(dir);
 }
 
-typedef struct module_walk {
-    tl_vcs *v;
-    const char *root;
-    unsigned depth;
-} module_walk;
-
-static int on_submodule(git_submodule *sub, const char *name, void *ctx) {
-    TL_UNUSED(name);
-    module_walk *w = ctx;
-    tl_vcs *m = add_module(w->v, git_submodule_path(sub));
-    m->is_submodule = true;
-    const git_oid *id = git_submodule_index_id(sub);
-    if (id) git_oid_tostr(m->pinned, sizeof m->pinned, id);
-    read_module(m, w->root, w->depth);
-    return 0;
+/* What the index pins: submodules, also those that .gitmodules does not name. */
+static void read_pinned(tl_vcs *v, git_repository *repo, unsigned depth) {
+    git_index *index = NULL;
+    if (git_repository_index(&index, repo) != 0) return; /* count_hidden has said so */
+    const char *root = git_repository_workdir(repo);
+    for (size_t i = 0; i < git_index_entrycount(index); i++) {
+        const git_index_entry *entry = git_index_get_byindex(index, i);
+        if (entry->mode != GIT_FILEMODE_COMMIT || git_index_entry_is_conflict(entry)) continue;
+        tl_vcs *m = add_module(v, entry->path);
+        m->is_submodule = true;
+        git_oid_tostr(m->pinned, sizeof m->pinned, &entry->id);
+        read_module(m, root, depth);
+    }
+    git_index_free(index);
 }
 
 static int by_path(const void *a, const void *b) {
@@ -269,9 +268,9 @@ static void read_modules(tl_vcs *v, git_repository *repo, const status_walk *w, 
         v->complete = false;
         return;
     }
-    module_walk walk = {.v = v, .root = git_repository_workdir(repo), .depth = depth};
-    if (git_submodule_foreach(repo, on_submodule, &walk) != 0) v->complete = false;
-    for (size_t i = 0; i < w->n_nested; i++) read_module(add_module(v, w->nested[i]), walk.root, depth);
+    read_pinned(v, repo, depth);
+    const char *root = git_repository_workdir(repo);
+    for (size_t i = 0; i < w->n_nested; i++) read_module(add_module(v, w->nested[i]), root, depth);
     if (v->n_modules > 1) qsort(v->modules, v->n_modules, sizeof *v->modules, by_path);
 }
 
