@@ -47,22 +47,24 @@ void tl_fmt_f64(char out[32], double x) {
     }
 }
 
+/* Optimal string alignment: a swap of two neighbours is one edit, for it is the commonest slip of all. */
 static size_t distance(const char *a, const char *b) {
-    size_t n = strlen(a), m = strlen(b), row[65];
-    if (n > 64 || m > 64) return 99;
-    for (size_t j = 0; j <= m; j++) row[j] = j;
+    enum { LONGEST = 64 };
+    size_t n = strlen(a), m = strlen(b), rows[3][LONGEST + 1];
+    if (n > LONGEST || m > LONGEST) return 99;
+    for (size_t j = 0; j <= m; j++) rows[0][j] = j;
     for (size_t i = 1; i <= n; i++) {
-        size_t diag = row[0];
+        size_t *row = rows[i % 3], *up = rows[(i + 2) % 3], *upup = rows[(i + 1) % 3];
         row[0] = i;
         for (size_t j = 1; j <= m; j++) {
-            size_t up = row[j], best = diag + (a[i - 1] != b[j - 1]);
-            if (up + 1 < best) best = up + 1;
+            size_t best = up[j - 1] + (a[i - 1] != b[j - 1]);
+            if (up[j] + 1 < best) best = up[j] + 1;
             if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && upup[j - 2] + 1 < best) best = upup[j - 2] + 1;
             row[j] = best;
-            diag = up;
         }
     }
-    return row[m];
+    return rows[n % 3][m];
 }
 
 const char *tl_nearest(const char *word, const char *const *names, size_t n) {

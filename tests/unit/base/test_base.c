@@ -132,6 +132,8 @@ static void names_widths_and_escapes(void **s) {
     const char *const names[] = {"repeats", "workload", "predict"};
     assert_string_equal(tl_nearest("repeat", names, 3), "repeats");
     assert_null(tl_nearest("zzz", names, 3));
+    const char *const ends[] = {"max", "min"};
+    assert_string_equal(tl_nearest("mni", ends, 2), "min"); /* swapped letters are one slip */
     assert_int_equal(tl_utf8_width("速度 tok/s"), 10);
     assert_true(tl_utf8_valid("頻寬", 6));
     assert_false(tl_utf8_valid("\xe9\xa0", 2));
