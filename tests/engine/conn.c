@@ -11,6 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifndef MSG_NOSIGNAL
+#define MSG_NOSIGNAL 0 /* macOS: whoever uses this ignores SIGPIPE */
+#endif
+
 enum { SPIN_UP_TO = 4, REQUEST_MAX = 64 << 20 };
 
 uint64_t tl_script_now_ns(void) {

@@ -4,6 +4,7 @@
  * serves until it is killed or standard input is closed. */
 #include "server.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 static int usage(void) {
@@ -52,6 +53,7 @@ int main(int argc, char **argv) {
     tl_script_options o = {0};
     tl_script_server *s = NULL;
     char block[256];
+    signal(SIGPIPE, SIG_IGN);
     if (!parse_options(&o, argc, argv)) return usage();
     TRY(tl_script_server_start(&s, &o, &e));
     TRY(set_streams(s, argc, argv, &e));
