@@ -51,7 +51,9 @@ typedef struct kv {
 } kv;
 
 static void put_int(tl_buf *b, uint64_t v, int bytes) {
-    for (int i = 0; i < bytes; i++) tl_buf_char(b, (char)(v >> 8 * i & 255));
+    char le[8];
+    for (int i = 0; i < bytes; i++) le[i] = (char)(v >> 8 * i & 255);
+    tl_buf_add(b, le, (size_t)bytes);
 }
 
 static void put_text(tl_buf *b, const char *s) {

@@ -30,9 +30,11 @@ static void put16(uint8_t *p, uint16_t v) {
 /* ---- random -------------------------------------------------------------------------------------------------- */
 
 static void random_bytes(uint8_t *out, size_t n, tl_rng *rng) {
-    while (n > 0) {
+    uint8_t le[8];
+    for (size_t at = 0; at < n; at += 8) {
         uint64_t v = tl_rng_u64(rng);
-        for (size_t i = 0; i < 8 && n > 0; i++, n--, v >>= 8) *out++ = (uint8_t)v;
+        for (int i = 0; i < 8; i++) le[i] = (uint8_t)(v >> 8 * i);
+        memcpy(out + at, le, n - at < 8 ? n - at : 8);
     }
 }
 

@@ -510,11 +510,12 @@ static void test_sizes(void **state) {
             continue;
         }
         ok(tl_synth_set(&s, "size", SIZES[i], &e), &e);
-        for (size_t q = 0; q < TL_COUNT(QUANTS); q++) {
-            ok(tl_synth_set(&s, "quant", QUANTS[q], &e), &e);
+        for (size_t q = i; q < i + 3; q++) { /* three of six for each size, so that the test stays quick */
+            const char *quant = QUANTS[q * 5 % TL_COUNT(QUANTS)];
+            ok(tl_synth_set(&s, "quant", quant, &e), &e);
             ok(tl_synth_describe(&p, &s, &e), &e);
             double ratio = (double)p.file_bytes / (double)s.size_bytes;
-            if (ratio < 0.97 || ratio > 1.03) fail_msg("%s %s: %f", SIZES[i], QUANTS[q], ratio);
+            if (ratio < 0.97 || ratio > 1.03) fail_msg("%s %s: %f", SIZES[i], quant, ratio);
         }
     }
 }
