@@ -1,11 +1,12 @@
 /* The memory-bandwidth ruler: sums an array that no cache can hold.
  *
  * The array is cut into one slab a thread, touched first by the thread that reads it (on machines of several nodes
- * memory lands at the node that touches it first). Within a pass a thread takes chunks of its own slabs and then helps
- * the others, so that a thread the system put aside does not turn the figure into a measure of scheduling. Integer
- * sums in wide registers with eight accumulators cost less than the loads they wait for.
+ * memory lands at the node that touches it first). A thread takes chunks of its own slab, then helps the others, then
+ * goes on to the next pass without waiting: a thread that the system puts aside for some milliseconds must not turn
+ * the figure into a measure of scheduling. Integer sums in wide registers with eight accumulators cost less than the
+ * loads they wait for.
  *
- * Between probes threads wait on a condition; within a probe, between passes, they spin a moment and then yield. */
+ * Between probes threads wait on a condition. Only for the common start do they spin a moment, and then yield. */
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -14,7 +15,8 @@
 
 #define CHUNK ((size_t)2 << 20)
 #define ARRAY_MIN ((size_t)256 << 20)
-enum { SPINS = 2000, THREADS_LIMIT = 4096 };
+enum { SPINS = 2000, THREADS_LIMIT = 4096, BEST_OF = 3 };
+#define STOP (1u << 31)
 
 typedef uint64_t sum_fn(const void *p, size_t n);
 
@@ -81,12 +83,11 @@ typedef struct worker {
     _Alignas(128) tl_membw *owner;
     unsigned index;
     tl_thread *thread;
-    tl_ns end; /* of its part of the pass; read by thread 0 behind the barrier */
     uint64_t sum;
 } worker;
 
 typedef struct slab {
-    _Alignas(128) _Atomic size_t next; /* chunk to be taken next */
+    _Alignas(128) _Atomic size_t next; /* chunks taken in this probe, all passes */
     size_t first, count;               /* in chunks of the array */
 } slab;
 
@@ -108,20 +109,21 @@ struct tl_membw {
     tl_ns duration;
 
     _Alignas(128) _Atomic unsigned arrived;
-    _Atomic unsigned phase;
-    _Atomic bool go_on;
-    tl_membw_result *result; /* written by thread 0 */
-    tl_ns start;             /* of the pass */
+    _Atomic bool started;
+    tl_ns start;            /* written before `started` */
+    _Atomic unsigned entered; /* the newest pass, and STOP when there will be no other */
+    _Atomic size_t done[TL_MEMBW_PASSES]; /* chunks of each pass that are read */
+    tl_ns end[TL_MEMBW_PASSES];           /* written by who reads the last one */
 };
 
-static void barrier(tl_membw *m) {
-    unsigned phase = atomic_load(&m->phase);
+/* All are awake before the clock starts: waking up is not measured. */
+static void start_together(tl_membw *m) {
     if (atomic_fetch_add(&m->arrived, 1) + 1 == m->active) {
-        atomic_store(&m->arrived, 0);
-        atomic_fetch_add(&m->phase, 1);
+        m->start = os_now();
+        atomic_store(&m->started, true);
         return;
     }
-    for (unsigned spins = 0; atomic_load(&m->phase) == phase; spins++)
+    for (unsigned spins = 0; !atomic_load(&m->started); spins++)
         if (spins > SPINS) sched_yield();
 }
 
@@ -139,46 +141,71 @@ static void touch_own(tl_membw *m, unsigned index) {
     memset(m->array + s->first * CHUNK, 1, s->count * CHUNK);
 }
 
-static uint64_t read_chunks(tl_membw *m, unsigned index) {
+/* May a thread begin this pass? The first that asks decides for all, by the clock. */
+static bool enter(tl_membw *m, unsigned pass) {
+    unsigned seen = atomic_load(&m->entered);
+    while (pass > (seen & ~STOP)) {
+        if (seen & STOP) return false;
+        bool over = pass == TL_MEMBW_PASSES || os_now() - m->start >= m->duration;
+        atomic_compare_exchange_strong(&m->entered, &seen, over ? seen | STOP : pass);
+        seen = atomic_load(&m->entered);
+    }
+    return true;
+}
+
+/* Takes one chunk of this pass; false when all of the slab's are taken. */
+static bool take_chunk(size_t *out, slab *s, unsigned pass) {
+    size_t next = atomic_load(&s->next), end = (pass + 1) * s->count;
+    while (next < end) {
+        if (!atomic_compare_exchange_weak(&s->next, &next, next + 1)) continue;
+        *out = s->first + next - pass * s->count;
+        return true;
+    }
+    return false;
+}
+
+static uint64_t read_pass(tl_membw *m, unsigned index, unsigned pass) {
     uint64_t sum = 0;
     for (unsigned k = 0; k < m->active; k++) {
         slab *s = &m->slabs[(index + k) % m->active];
-        for (size_t i; (i = atomic_fetch_add(&s->next, 1)) < s->count;)
-            sum += m->sum(m->array + (s->first + i) * CHUNK, CHUNK);
+        for (size_t chunk; take_chunk(&chunk, s, pass);) {
+            sum += m->sum(m->array + chunk * CHUNK, CHUNK);
+            if (atomic_fetch_add(&m->done[pass], 1) + 1 == m->bytes / CHUNK) m->end[pass] = os_now();
+        }
     }
     return sum;
 }
 
-/* Thread 0, behind the barrier: what the pass took, and whether there is time for another. */
-static void close_pass(tl_membw *m, tl_ns probe_start) {
-    tl_membw_result *r = m->result;
-    tl_ns end = m->start + 1;
-    for (unsigned i = 0; i < m->active; i++)
-        if (m->workers[i].end > end) end = m->workers[i].end;
-    tl_membw_pass pass = {.bytes = m->bytes, .ns = end - m->start};
-    r->pass[r->n++] = pass;
-    r->bytes += pass.bytes;
-    r->ns += pass.ns;
-    double rate = (double)pass.bytes / (double)pass.ns * 1e9;
-    if (rate > r->best_bytes_per_s) r->best_bytes_per_s = rate;
-    atomic_store(&m->go_on, r->n < TL_MEMBW_PASSES && end - probe_start < m->duration);
+static void take_part(tl_membw *m, worker *w) {
+    start_together(m);
+    for (unsigned pass = 0; enter(m, pass); pass++) w->sum += read_pass(m, w->index, pass);
 }
 
-static void take_part(tl_membw *m, worker *w) {
-    barrier(m); /* all are awake: starting up is not measured */
-    tl_ns probe_start = os_now();
-    do {
-        if (w->index == 0) {
-            for (unsigned i = 0; i < m->active; i++) atomic_store(&m->slabs[i].next, 0);
-            m->start = os_now();
+/* Passes overlap by the chunk that each thread is at, so only their ends are compared; two that ended together (a
+ * thread was put aside over a whole pass) count as one. */
+static void collect(tl_membw_result *r, const tl_membw *m) {
+    unsigned passes = (atomic_load(&m->entered) & ~STOP) + 1;
+    tl_ns before = m->start;
+    for (unsigned i = 0; i < passes; i++) {
+        bool later = m->end[i] > before;
+        if (later || r->n == 0) r->n++;
+        r->pass[r->n - 1].bytes += m->bytes;
+        r->pass[r->n - 1].ns += later ? m->end[i] - before : 0;
+        if (later) before = m->end[i];
+    }
+    r->bytes = passes * (uint64_t)m->bytes;
+    r->ns = before > m->start ? before - m->start : 1;
+    r->bytes_per_s = (double)r->bytes / (double)r->ns * 1e9;
+    for (size_t i = 0, width = r->n < BEST_OF ? r->n : BEST_OF; i + width <= r->n; i++) {
+        uint64_t bytes = 0;
+        tl_ns ns = 0;
+        for (size_t k = i; k < i + width; k++) {
+            bytes += r->pass[k].bytes;
+            ns += r->pass[k].ns;
         }
-        barrier(m);
-        w->sum += read_chunks(m, w->index);
-        w->end = os_now();
-        barrier(m);
-        if (w->index == 0) close_pass(m, probe_start);
-        barrier(m);
-    } while (atomic_load(&m->go_on));
+        double rate = (double)bytes / (double)(ns ? ns : 1) * 1e9;
+        if (rate > r->best_bytes_per_s) r->best_bytes_per_s = rate;
+    }
 }
 
 static void *work(void *arg) {
@@ -326,17 +353,21 @@ tl_status tl_membw_read(tl_membw_result *out, tl_membw *m, unsigned threads, tl_
         return tl_fail(e, TL_INVALID, "bandwidth probe with %u threads: prepared for 1 to %u", threads, m->threads_max);
     touch_array(m, threads);
     out->threads = threads;
-    m->result = out;
     m->duration = duration;
+    atomic_store(&m->arrived, 0);
+    atomic_store(&m->started, false);
+    atomic_store(&m->entered, 0);
+    for (unsigned i = 0; i < threads; i++) atomic_store(&m->slabs[i].next, 0);
+    for (size_t i = 0; i < TL_MEMBW_PASSES; i++) atomic_store(&m->done[i], 0);
     run_job(m, threads, false);
-    out->bytes_per_s = (double)out->bytes / (double)out->ns * 1e9;
+    collect(out, m);
     uint64_t sum = 0;
     for (unsigned i = 0; i < threads; i++) {
         sum += m->workers[i].sum;
         m->workers[i].sum = 0;
     }
-    /* Every byte is 1: the sum proves that all was read, all the passes, and keeps the loads from being dropped. */
-    if (sum != (uint64_t)out->n * (m->bytes / 8) * UINT64_C(0x0101010101010101))
+    /* Every byte is 1: the sum proves that all was read, in every pass, and keeps the loads from being dropped. */
+    if (sum != out->bytes / 8 * UINT64_C(0x0101010101010101))
         return tl_fail(e, TL_INTERNAL, "the bandwidth probe did not read what it should have");
     return TL_OK;
 }

@@ -247,7 +247,7 @@ typedef struct tl_membw tl_membw;
 
 typedef struct tl_membw_pass {
     uint64_t bytes; /* read in this pass */
-    tl_ns ns;       /* from the first thread's start to the last one's end */
+    tl_ns ns;       /* from the end of the pass before to its own */
 } tl_membw_pass;
 
 #define TL_MEMBW_PASSES 256
@@ -255,10 +255,10 @@ typedef struct tl_membw_result {
     unsigned threads;
     size_t n; /* complete passes, >= 1 */
     tl_membw_pass pass[TL_MEMBW_PASSES];
-    uint64_t bytes;         /* all passes */
-    tl_ns ns;               /* all passes */
-    double bytes_per_s;     /* bytes / ns: the figure to use */
-    double best_bytes_per_s; /* the fastest pass */
+    uint64_t bytes;          /* all passes */
+    tl_ns ns;                /* all passes, from the common start to the last end */
+    double bytes_per_s;      /* bytes / ns: the figure to use */
+    double best_bytes_per_s; /* the fastest three passes in a row (all, when fewer) */
 } tl_membw_result;
 
 /* bytes 0 = 4 x the last-level cache, at least 256 MB, at most a quarter of the available memory. TL_MISSING when

@@ -80,7 +80,7 @@ static void bandwidth_is_read_and_proven(void **state) {
         assert_true(r.n >= 1 && r.n <= TL_MEMBW_PASSES);
         uint64_t sum = 0;
         for (size_t i = 0; i < r.n; i++) {
-            assert_int_equal(r.pass[i].bytes, tl_membw_array_bytes(m));
+            assert_true(r.pass[i].bytes > 0 && r.pass[i].bytes % tl_membw_array_bytes(m) == 0);
             assert_true(r.pass[i].ns > 0);
             sum += r.pass[i].bytes;
         }
