@@ -191,7 +191,9 @@ static tl_status draw(const fig *f, const char *tmp, const char *gp, const char 
     if (r.timed_out) {
         st = tl_fail(e, TL_TIMEOUT, "gnuplot did not finish within 60 s");
     } else if (r.exit_code != 0) {
-        st = tl_fail(e, TL_INTERNAL, "gnuplot ended with exit code %d: %.300s", r.exit_code, r.err.p ? r.err.p : "");
+        const char *said = r.err.p ? r.err.p : ""; /* the reason stands at the end, after its warnings */
+        size_t n = strlen(said);
+        st = tl_fail(e, TL_INTERNAL, "gnuplot ended with exit code %d: %s", r.exit_code, n > 300 ? said + n - 300 : said);
     } else {
         tl_buf both;
         tl_buf_init(&both, 0);

@@ -25,7 +25,7 @@ static void quote(tl_buf *b, const char *s) {
     tl_buf_char(b, '\'');
     for (const char *p = s; *p; p++) {
         unsigned char c = (unsigned char)*p;
-        if (c == '\'') tl_buf_str(b, "''");
+        if (c == '\'') tl_buf_str(b, "’"); /* doubled, gnuplot 5.4 still ends a string that begins with one */
         else tl_buf_char(b, c < 0x20 || c == 0x7f ? ' ' : *p);
     }
     tl_buf_char(b, '\'');

@@ -55,7 +55,7 @@ static tl_status choice(size_t *out, const char *word, const char *const *names,
     }
     tl_fail(e, TL_INVALID, "%s: '%s' is none of the known names", where, word ? word : "(absent)");
     const char *near = word ? tl_nearest(word, names, n) : NULL;
-    return tl_remedy(e, "%s '%s'", near ? "did you mean" : "the first of them is", near ? near : names[0]);
+    return tl_remedy(e, "%s '%s'%s", near ? "did you mean" : "the first of them is", near ? near : names[0], near ? "?" : "");
 }
 
 static tl_status read_axis(fig_axis *a, const json_t *spec, const char *key, tl_err *e) {

@@ -26,7 +26,7 @@ static void attr_check(rep *r, const rep_span *s, const char *key, const char *v
             if (strcmp(KINDS[i].attrs[n], key) == 0) goto known;
         }
         const char *near = tl_nearest(key, KINDS[i].attrs, n);
-        char *hint = tl_xprintf("%s '%s'", near ? "did you mean" : "the first it knows is", near ? near : KINDS[i].attrs[0]);
+        char *hint = tl_xprintf("%s '%s'%s", near ? "did you mean" : "it knows", near ? near : KINDS[i].attrs[0], near ? "?" : " and others");
         rep_problem_add(r, s->from, hint, "a %s block has no attribute '%.40s'", s->expr, key);
         free(hint);
         return;

@@ -31,7 +31,7 @@ size_t rep_unit_at(const char *p, bool glued) {
         if (strcmp(u, "x") == 0 && !glued) continue;
         if (strcmp(u, "×") == 0 || strcmp(u, "x") == 0) { /* 720 × 400 is a size, not a ratio */
             const char *q = p + n + strspn(p + n, " ");
-            if (word(*q)) continue;
+            if (*q >= '0' && *q <= '9') continue;
         }
         best = n;
     }
