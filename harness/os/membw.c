@@ -206,6 +206,7 @@ static void collect(tl_membw_result *r, const tl_membw *m) {
         double rate = (double)bytes / (double)(ns ? ns : 1) * 1e9;
         if (rate > r->best_bytes_per_s) r->best_bytes_per_s = rate;
     }
+    if (r->best_bytes_per_s < r->bytes_per_s) r->best_bytes_per_s = r->bytes_per_s; /* four passes, the middle slow */
 }
 
 static void *work(void *arg) {
