@@ -60,9 +60,9 @@ tl_status tl_report_manifest_read(json_t **out, const char *path, tl_err *e) {
     }
     TRY(tl_json_parse(out, p, (size_t)(end - p), path, e));
     if (tl_json_int(*out, "tally_report", 0) != 1 || !json_is_array(json_object_get(*out, "figures"))) {
+        tl_fail(e, TL_INVALID, "%s: a manifest of version %" PRId64 " is not known", path, tl_json_int(*out, "tally_report", 0));
         json_decref(*out);
         *out = NULL;
-        tl_fail(e, TL_INVALID, "%s: a manifest of version %" PRId64 " is not known", path, tl_json_int(*out, "tally_report", 0));
         st = tl_remedy(e, "a newer tally may have written it");
     }
 out:
