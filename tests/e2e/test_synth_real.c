@@ -1,5 +1,5 @@
 /* Synthetic models in the real engine: llama-server loads each quantisation and says what was scripted to the token,
- * llama-bench reports the very bytes and parameters that tally predicted, a scripted draft is accepted as scripted.
+ * llama-bench reports the very bytes and parameters that tally predicted, the mixture is llama-quantize's, a scripted draft is accepted as scripted.
  * Skipped, with a line that says what is missing, where there is no llama.cpp. */
 #include "model/model.h"
 
@@ -215,6 +215,51 @@ static void test_bench_reports_predicted_bytes(void **state) {
     }
 }
 
+static void same_types(const char *ours, const char *theirs) {
+    tl_err e;
+    tl_model *a = NULL, *b = NULL;
+    const tl_model_tensor *t;
+    ok(tl_model_open(&a, ours, 0, &e), &e);
+    ok(tl_model_open(&b, theirs, 0, &e), &e);
+    size_t n = tl_model_tensors(&t, a);
+    for (size_t i = 0; i < n; i++) {
+        const tl_model_tensor *u = tl_model_tensor_named(b, t[i].name);
+        if (u == NULL || u->type != t[i].type || u->bytes != t[i].bytes)
+            fail_msg("%s: ours is %s, llama-quantize's %s", t[i].name, t[i].type_name, u ? u->type_name : "absent");
+    }
+    assert_int_equal(tl_model_facts_of(a)->tensor_bytes, tl_model_facts_of(b)->tensor_bytes);
+    assert_string_equal(tl_model_facts_of(b)->file_type, "Q4_K_M");
+    tl_model_free(a);
+    tl_model_free(b);
+}
+
+static void test_mixture_is_that_of_llama_quantize(void **state) {
+    TL_UNUSED(state);
+    static const uint32_t LAYERS[] = {1, 9, 17, 9};
+    char *quantize = find_program("llama-quantize");
+    need(quantize, "llama-quantize");
+    for (size_t i = 0; i < TL_COUNT(LAYERS); i++) {
+        tl_err e;
+        tl_child_result r;
+        tl_synth_spec f = small("f16"), k = small("q4_k_m");
+        f.layers = k.layers = LAYERS[i];
+        f.ff = k.ff = 256;
+        f.vocab = k.vocab = 1024;
+        f.tie = k.tie = i == 3;
+        char *from = write_model("from.gguf", &f), *ours = write_model("ours.gguf", &k);
+        char *theirs = tl_path_join(dir, "theirs.gguf");
+        const char *const argv[] = {quantize, from, theirs, "Q4_K_M", "2", NULL};
+        ok(tl_child_run(&r, &(tl_child_spec){.argv = argv}, 30 * TL_S, &e), &e);
+        if (r.exit_code != 0) fail_msg("llama-quantize: exit code %d: %.600s", r.exit_code, r.err.p);
+        same_types(ours, theirs);
+        tl_child_result_free(&r);
+        free(theirs);
+        free(ours);
+        free(from);
+    }
+    free(quantize);
+}
+
 /* Accepted share of drafted tokens; the text must be the target's whatever the draft says. */
 static double acceptance(double wrong) {
     tl_err e;
@@ -253,6 +298,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_scripted_text),
         cmocka_unit_test(test_bench_reports_predicted_bytes),
+        cmocka_unit_test(test_mixture_is_that_of_llama_quantize),
         cmocka_unit_test(test_draft_is_accepted_as_scripted),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
