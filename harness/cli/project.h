@@ -3,6 +3,7 @@
 #define TL_CLI_PROJECT_H
 
 #include "cli/cli.h"
+#include "engine/engine.h"
 #include "plan/plan.h"
 #include "report/report.h"
 #include "run/run.h"

@@ -1,0 +1,153 @@
+/* tally show: a run's result as a table with labels, or one model, machine or experiment in full. */
+#include "cli/project.h"
+
+#include "model/model.h"
+
+#include <math.h>
+
+static const tl_option options[] = {{0}};
+static const tl_example examples[] = {{"tally show bandwidth-law", "the newest finished run of an experiment"},
+                                      {"tally show 01J9", "a run by the beginning of its id"},
+                                      {"tally show machine t1", "a profile with the source of each number"},
+                                      {"tally show model.gguf", "what a model file is, from its header"},
+                                      {0}};
+static const tl_exit exits[] = {{0, "shown"}, {2, "the command line is wrong"}, {4, "there is no such thing"}, {0}};
+
+/* "33.7 [33.1–34.0]" in as many digits as the interval justifies. */
+static const char *number(tl_arena *a, const json_t *v) {
+    double x = tl_json_num(v, "number", NAN), lo = tl_json_num(v, "lo", NAN), hi = tl_json_num(v, "hi", NAN);
+    if (!isfinite(x)) return "–";
+    int digits = fabs(x) >= 100 ? 0 : fabs(x) >= 10 ? 1 : fabs(x) >= 1 ? 2 : 3;
+    if (!isfinite(lo) || lo == hi) return tl_arena_printf(a, "%.*f", digits, x);
+    return tl_arena_printf(a, "%.*f [%.*f–%.*f]", digits, x, digits, lo, digits, hi);
+}
+
+static const json_t *value_of(const json_t *show, const char *cell, const char *name) {
+    size_t i;
+    json_t *v;
+    json_array_foreach(json_object_get(show, "values"), i, v)
+        if (tl_str_eq(tl_json_str(v, "name", ""), name) && tl_str_eq(tl_json_str(v, "cell", NULL), cell)) return v;
+    return NULL;
+}
+
+static const char *const columns[] = {"bytes_per_token", "decode_rate", "implied_bandwidth", "bandwidth_paired", "predicted_paired", "ratio", "ttft", "prefill_rate"};
+
+static void print_cells(tl_cli *c, const json_t *show) {
+    size_t n = json_array_size(json_object_get(show, "cells")), used[TL_COUNT(columns)], k = 0, i;
+    json_t *cell;
+    for (size_t j = 0; j < TL_COUNT(columns); j++) {
+        const json_t *any = NULL;
+        json_array_foreach(json_object_get(show, "cells"), i, cell) if (any == NULL) any = value_of(show, tl_json_str(cell, "key", ""), columns[j]);
+        if (any != NULL) used[k++] = j;
+    }
+    size_t width = k + 1;
+    const char **t = tl_xalloc((n + 1) * width * sizeof *t);
+    tl_arena *a = tl_arena_new();
+    t[0] = "cell";
+    for (size_t j = 0; j < k; j++) {
+        const json_t *v = NULL;
+        json_array_foreach(json_object_get(show, "cells"), i, cell) if (v == NULL) v = value_of(show, tl_json_str(cell, "key", ""), columns[used[j]]);
+        t[j + 1] = tl_arena_printf(a, "%s %s [%s]", columns[used[j]], tl_json_str(v, "unit", ""), tl_json_str(v, "label", ""));
+    }
+    json_array_foreach(json_object_get(show, "cells"), i, cell) {
+        const char *key = tl_json_str(cell, "key", "");
+        t[(i + 1) * width] = tl_json_str(cell, "axes.model", tl_json_str(cell, "facts.label", key));
+        for (size_t j = 0; j < k; j++) t[(i + 1) * width + j + 1] = number(a, value_of(show, key, columns[used[j]]));
+    }
+    tl_cli_table(c, t, n + 1, width);
+    tl_arena_free(a);
+    free(t);
+}
+
+static tl_status show_run(tl_cli *c, tl_store *s, const char *id, tl_err *e) {
+    json_t *show = NULL;
+    tl_status st = tl_store_run_show(&show, s, id, e);
+    if (st != TL_OK) return st;
+    if (c->json) {
+        tl_cli_print_json(c, show);
+        json_decref(show);
+        return TL_OK;
+    }
+    char when[32];
+    tl_clock_iso8601(when, tl_json_int(show, "wall_ns", 0));
+    fprintf(c->out, "run %s  %s  %s\n", id, tl_json_str(show, "experiment.name", tl_json_str(show, "kind", "")), tl_json_str(show, "state", ""));
+    fprintf(c->out, "%.19sZ  machine %s (%s)  revision %.7s (%s)\n", when, tl_json_str(show, "machine.name", "this"),
+            tl_json_str(show, "machine.facts.cpu.model", "?"), tl_json_str(show, "git.commit", "none"),
+            tl_json_bool(show, "git.dirty", false) ? "modified" : "clean");
+    const json_t *engine = tl_json_at(show, "engines.0.facts");
+    if (engine != NULL) fprintf(c->out, "engine %s %s\n", tl_json_str(engine, "adapter", ""), tl_json_str(engine, "version.text", tl_json_str(engine, "build", "")));
+    const json_t *bw = value_of(show, NULL, "bandwidth"), *law = value_of(show, NULL, "law_ratio");
+    tl_arena *a = tl_arena_new();
+    if (bw) fprintf(c->out, "read bandwidth before the first request: %s GB/s [measured]\n", number(a, bw));
+    fprintf(c->out, "\n");
+    if (json_array_size(json_object_get(show, "cells")) > 0) print_cells(c, show);
+    if (law) fprintf(c->out, "\nmeasured / predicted, all trials: %s [derived]\n", number(a, law));
+    tl_arena_free(a);
+    json_decref(show);
+    return TL_OK;
+}
+
+static tl_status show_model(tl_cli *c, const char *path, tl_err *e) {
+    tl_model *m = NULL;
+    tl_status st = tl_model_open(&m, path, 0, e);
+    if (st != TL_OK) return st;
+    json_t *j = tl_model_json(m);
+    const tl_model_facts *f = tl_model_facts_of(m);
+    if (c->json) tl_cli_print_json(c, j);
+    else {
+        fprintf(c->out, "%s: %s %s, %.1f M parameters, %.2f bits per weight\n", path, f->architecture, f->file_type, (double)f->params / 1e6, f->bits_per_weight);
+        fprintf(c->out, "file %.1f MB, read per token %.1f MB, %u layers, width %u, %u heads (%u KV)\n", (double)f->file_bytes / 1e6,
+                (double)f->read_bytes_per_token / 1e6, f->layers, f->embed, f->heads, f->kv_heads_max);
+        fprintf(c->out, "context %" PRIu64 ", vocabulary %" PRIu64 ", chat template %s\n", f->ctx, f->vocab, f->chat_template ? "yes" : "no");
+    }
+    json_decref(j);
+    tl_model_free(m);
+    return TL_OK;
+}
+
+static tl_status show_machine(tl_cli *c, const char *name, tl_err *e) {
+    tl_script *s = NULL;
+    json_t *profiles = NULL, *p, *hit = NULL;
+    size_t i;
+    tl_script_options o = {.lua_dir = c->lua_dir};
+    tl_status st = TL_OK;
+    TRY(tl_script_new(&s, &o, e));
+    TRY(tl_project_profiles(&profiles, c, s, e));
+    json_array_foreach(profiles, i, p) if (tl_str_eq(tl_json_str(p, "id", ""), name)) hit = p;
+    if (hit == NULL) {
+        st = tl_fail(e, TL_NOT_FOUND, "no machine '%s' in machines/", name);
+        tl_remedy(e, "`tally list machines` shows them; `tally probe` writes this.lua");
+        goto out;
+    }
+    tl_cli_print_json(c, hit);
+out:
+    json_decref(profiles);
+    tl_script_free(s);
+    return st;
+}
+
+static tl_status run(tl_cli *c, tl_err *e) {
+    const char *what = c->args[0];
+    if (c->n_args == 2) {
+        if (tl_str_eq(what, "machine")) return show_machine(c, c->args[1], e);
+        if (tl_str_eq(what, "model")) return show_model(c, c->args[1], e);
+        if (!tl_str_eq(what, "run")) return tl_cli_usage(c, e, "tally show %s: it shows a run, machine or model", what);
+        what = c->args[1];
+    }
+    if (tl_str_ends(what, ".gguf")) return show_model(c, what, e);
+    tl_store *s = NULL;
+    char id[65];
+    tl_status st = tl_project_store(&s, c, TL_STORE_READ, e);
+    if (st != TL_OK) return st;
+    st = tl_store_latest_run(id, s, what, NULL, "done", NULL);
+    if (st == TL_NOT_FOUND) st = tl_store_find(id, s, "run", what, e);
+    if (st == TL_NOT_FOUND) tl_remedy(e, "give an experiment that has finished a run, or the beginning of a run's id; `tally list runs` shows them");
+    if (st == TL_OK) st = show_run(c, s, id, e);
+    tl_store_close(s);
+    return st;
+}
+
+const tl_verb tl_verb_show = {
+    .name = "show", .summary = "show a run, machine or model", .usage = "[run|machine|model] NAME",
+    .about = "NAME is an experiment (its newest finished run), the beginning of a run's id, a machine's name or a .gguf file.",
+    .options = options, .examples = examples, .exits = exits, .complete = TL_COMPLETE_EXPERIMENT, .min_args = 1, .max_args = 2, .run = run};
