@@ -1,5 +1,6 @@
-/* Child processes, tally's side: prepares everything before the fork, then talks to the supervisor through two pipes.
- * Captured streams are read by a thread of their own, so that a child never blocks on a full pipe. */
+/* Child processes, tally's side: prepares everything before the fork, then talks to the supervisor through
+ * two pipes. Captured streams are read by a thread of their own, so that a child never blocks on a full pipe.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -59,7 +60,8 @@ static char **build_env(const tl_child_spec *spec) {
 
 static tl_status find_program(char **out, const tl_child_spec *spec, tl_err *e) {
     *out = NULL;
-    if (!spec->argv || !spec->argv[0] || !*spec->argv[0]) return tl_fail(e, TL_INVALID, "no program to start");
+    if (!spec->argv || !spec->argv[0] || !*spec->argv[0])
+        return tl_fail(e, TL_INVALID, "no program to start");
     *out = tl_path_which(spec->argv[0]);
     if (*out) return TL_OK;
     if (!strchr(spec->argv[0], '/')) {
@@ -101,16 +103,23 @@ static tl_status open_input(streams *s, const char *input, tl_err *e) {
     size_t n = strlen(input);
     bool ok = f && fwrite(input, 1, n, f) == n && fflush(f) == 0 && fseek(f, 0, SEEK_SET) == 0;
     s->fd[0] = ok ? fcntl(fileno(f), F_DUPFD_CLOEXEC, 3) : -1;
-    tl_status st = s->fd[0] >= 0 ? TL_OK : tl_file_fail("write", "temporary file for a child's input", errno, e);
+    tl_status st =
+        s->fd[0] >= 0 ? TL_OK : tl_file_fail("write", "temporary file for a child's input", errno, e);
     if (f) fclose(f);
     return st;
 }
 
 static tl_status open_output(streams *s, int i, const tl_child_stream *spec, capture *cap, tl_err *e) {
     switch (spec->to) {
-    case TL_TO_INHERIT: s->fd[i] = i; return TL_OK;
-    case TL_TO_NULL: s->fd[i] = open("/dev/null", O_WRONLY | O_CLOEXEC); break;
-    case TL_TO_FILE: s->fd[i] = open(spec->path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666); break;
+    case TL_TO_INHERIT:
+        s->fd[i] = i;
+        return TL_OK;
+    case TL_TO_NULL:
+        s->fd[i] = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        break;
+    case TL_TO_FILE:
+        s->fd[i] = open(spec->path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+        break;
     case TL_TO_CAPTURE: {
         int p[2];
         if (!os_pipe(p)) return tl_fail(e, TL_IO, "cannot make a pipe: %s", strerror(errno));
@@ -121,16 +130,20 @@ static tl_status open_output(streams *s, int i, const tl_child_stream *spec, cap
     }
     }
     s->ours[i] = s->fd[i] >= 0;
-    return s->ours[i] ? TL_OK : tl_file_fail("open", spec->to == TL_TO_FILE ? spec->path : "/dev/null", errno, e);
+    return s->ours[i] ? TL_OK
+                      : tl_file_fail("open", spec->to == TL_TO_FILE ? spec->path : "/dev/null", errno, e);
 }
 
 static tl_status open_streams(streams *s, tl_child *c, const tl_child_spec *spec, tl_err *e) {
     tl_status st = TL_OK;
     TRY(open_input(s, spec->input, e));
     TRY(open_output(s, 1, &spec->out, &c->cap[0], e));
-    bool shared = spec->out.to == TL_TO_FILE && spec->err.to == TL_TO_FILE && tl_str_eq(spec->out.path, spec->err.path);
-    if (shared) s->fd[2] = s->fd[1];
-    else TRY(open_output(s, 2, &spec->err, &c->cap[1], e));
+    bool shared =
+        spec->out.to == TL_TO_FILE && spec->err.to == TL_TO_FILE && tl_str_eq(spec->out.path, spec->err.path);
+    if (shared)
+        s->fd[2] = s->fd[1];
+    else
+        TRY(open_output(s, 2, &spec->err, &c->cap[1], e));
 out:
     return st;
 }
@@ -159,7 +172,8 @@ static void *read_captures(void *arg) {
         for (int i = 0; i < 2; i++) {
             if (!p[i].revents) continue;
             ssize_t n = read(c->cap[i].fd, block, CAPTURE_BLOCK);
-            if (n > 0) keep(c, &c->cap[i], block, (size_t)n);
+            if (n > 0)
+                keep(c, &c->cap[i], block, (size_t)n);
             else if (n == 0 || errno != EINTR) {
                 close(c->cap[i].fd);
                 c->cap[i].fd = -1;
@@ -211,19 +225,25 @@ static tl_status explain(const os_exec_failure *f, const os_child_plan *p, tl_er
         tl_fail(e, TL_IO, "cannot start '%s': no more processes: %s", p->path, why);
         tl_remedy(e, "raise the limit of processes (ulimit -u), or end other programs");
         return TL_IO;
-    case OS_STAGE_LIMIT: return tl_fail(e, TL_IO, "cannot set the resource limits of '%s': %s", p->path, why);
-    case OS_STAGE_CWD: return tl_fail(e, TL_NOT_FOUND, "cannot start '%s' in folder '%s': %s", p->path, p->cwd, why);
-    case OS_STAGE_STREAM: return tl_fail(e, TL_IO, "cannot connect the streams of '%s': %s", p->path, why);
-    case OS_STAGE_EXEC: break;
+    case OS_STAGE_LIMIT:
+        return tl_fail(e, TL_IO, "cannot set the resource limits of '%s': %s", p->path, why);
+    case OS_STAGE_CWD:
+        return tl_fail(e, TL_NOT_FOUND, "cannot start '%s' in folder '%s': %s", p->path, p->cwd, why);
+    case OS_STAGE_STREAM:
+        return tl_fail(e, TL_IO, "cannot connect the streams of '%s': %s", p->path, why);
+    case OS_STAGE_EXEC:
+        break;
     }
     if (f->errno_value == ENOENT) {
-        tl_fail(e, TL_MISSING, "cannot start '%s': its interpreter (first line) or loader does not exist", p->path);
+        tl_fail(e, TL_MISSING, "cannot start '%s': its interpreter (first line) or loader does not exist",
+                p->path);
         tl_remedy(e, "install what the program needs, or use one built for this system");
         return TL_MISSING;
     }
     if (f->errno_value == ENOEXEC) {
         tl_fail(e, TL_MISSING, "cannot start '%s': not a program of this system", p->path);
-        tl_remedy(e, "a script needs a first line such as #!/bin/sh; a program must be built for this processor");
+        tl_remedy(
+            e, "a script needs a first line such as #!/bin/sh; a program must be built for this processor");
         return TL_MISSING;
     }
     return tl_fail(e, TL_IO, "cannot start '%s': %s", p->path, why);
@@ -352,11 +372,15 @@ int tl_child_signal(const tl_child *c) {
 }
 
 const char *tl_child_status_text(tl_child *c) {
-    if (tl_child_alive(c)) snprintf(c->text, sizeof c->text, "running");
-    else if (c->lost) snprintf(c->text, sizeof c->text, "unknown: its supervisor was killed");
+    if (tl_child_alive(c))
+        snprintf(c->text, sizeof c->text, "running");
+    else if (c->lost)
+        snprintf(c->text, sizeof c->text, "unknown: its supervisor was killed");
     else if (c->report.signal)
-        snprintf(c->text, sizeof c->text, "killed by signal %d (%s)", c->report.signal, strsignal(c->report.signal));
-    else snprintf(c->text, sizeof c->text, "exit code %d", c->report.code);
+        snprintf(c->text, sizeof c->text, "killed by signal %d (%s)", c->report.signal,
+                 strsignal(c->report.signal));
+    else
+        snprintf(c->text, sizeof c->text, "exit code %d", c->report.code);
     return c->text;
 }
 
@@ -382,13 +406,15 @@ void tl_child_stop(tl_child *c, tl_ns grace) {
     if (!await_end(c, 0)) {
         command(c, 'T');
         tl_ns end = os_now() + grace;
-        for (tl_ns now = os_now(); now < end && !await_end(c, end - now); now = os_now()) {}
+        for (tl_ns now = os_now(); now < end && !await_end(c, end - now); now = os_now()) {
+        }
     }
     command(c, 'K');
     while (!c->ended) await_end(c, TL_S);
     close(c->life_fd);
     c->life_fd = -1;
-    while (waitpid(c->supervisor, NULL, 0) < 0 && errno == EINTR) {}
+    while (waitpid(c->supervisor, NULL, 0) < 0 && errno == EINTR) {
+    }
     close(c->report_fd);
     c->report_fd = -1;
     stop_reader(c);
@@ -396,9 +422,11 @@ void tl_child_stop(tl_child *c, tl_ns grace) {
 
 void tl_child_free(tl_child *c) {
     if (!c) return;
-    if (c->life_fd >= 0) tl_child_stop(c, 0);
+    if (c->life_fd >= 0)
+        tl_child_stop(c, 0);
     else if (c->supervisor > 0 && c->pid == 0)
-        while (waitpid(c->supervisor, NULL, 0) < 0 && errno == EINTR) {} /* it failed to start: pipes are closed */
+        while (waitpid(c->supervisor, NULL, 0) < 0 && errno == EINTR) {
+        } /* it failed to start: pipes are closed */
     stop_reader(c);
     for (int i = 0; i < 2; i++) {
         tl_fd_close(c->cap[i].fd);
@@ -431,7 +459,8 @@ tl_status tl_child_run(tl_child_result *out, const tl_child_spec *spec, tl_ns ti
     bool cancelled = false;
     while (!cancelled && os_now() - start < timeout) {
         tl_ns left = timeout - (os_now() - start);
-        if (await_end(c, left < 100 * TL_MS ? left : 100 * TL_MS)) break; /* short: a signal may go to another thread */
+        if (await_end(c, left < 100 * TL_MS ? left : 100 * TL_MS))
+            break; /* short: a signal may go to another thread */
         cancelled = tl_signal_pending() != before;
     }
     out->timed_out = !cancelled && tl_child_alive(c);
@@ -442,7 +471,8 @@ tl_status tl_child_run(tl_child_result *out, const tl_child_spec *spec, tl_ns ti
     out->out_bytes = tl_child_captured(&out->out, c, false);
     out->err_bytes = tl_child_captured(&out->err, c, true);
     if (cancelled)
-        st = tl_fail(e, TL_CANCELLED, "'%s' was ended: tally got %s", c->program, tl_signal_name(tl_signal_pending()));
+        st = tl_fail(e, TL_CANCELLED, "'%s' was ended: tally got %s", c->program,
+                     tl_signal_name(tl_signal_pending()));
     tl_child_free(c);
     return st;
 }

@@ -1,5 +1,5 @@
-/* Clock, wall time, sleep. One CLOCK_MONOTONIC for all: it is what poll, libevent and libcurl count by, every process
- * of the machine reads the same, and NTP only slews it (at most 0.05 %), never steps it. */
+/* Clock, wall time, sleep. One CLOCK_MONOTONIC for all: it is what poll, libevent and libcurl count by, every
+ * process of the machine reads the same, and NTP only slews it (at most 0.05 %), never steps it. */
 #include <errno.h>
 
 #include "os/os_impl.h"
@@ -53,7 +53,8 @@ void tl_clock_iso8601(char out[32], int64_t wall_ns) {
     time_t s = seconds_of(wall_ns, &rest);
     struct tm utc;
     gmtime_r(&s, &utc);
-    size_t n = strftime(out, 21, "%Y-%m-%dT%H:%M:%S", &utc); /* int64 ns end in the year 2262: always four digits */
+    size_t n =
+        strftime(out, 21, "%Y-%m-%dT%H:%M:%S", &utc); /* int64 ns end in the year 2262: always four digits */
     snprintf(out + n, 32 - n, ".%09uZ", (unsigned)rest);
 }
 

@@ -1,6 +1,6 @@
 /* macOS: everything that differs from other systems, written from documented interfaces (sysctl(3), mach host
- * statistics, proc_pidpath). Untested until someone runs it: see README.md. What has no documented, unprivileged source
- * (clock frequencies, pressure, GPU state) is null. */
+ * statistics, proc_pidpath). Untested until someone runs it: see README.md. What has no documented,
+ * unprivileged source (clock frequencies, pressure, GPU state) is null. */
 #include <fcntl.h>
 #include <libproc.h>
 #include <mach/mach.h>
@@ -115,8 +115,7 @@ void os_close_from(int first) {
 }
 
 /* macOS has no subreaper and no parent-death signal: the process group is what the supervisor can reach. */
-void os_adopt_orphans(void) {
-}
+void os_adopt_orphans(void) {}
 
 void os_process_name(const char *name) {
     TL_UNUSED(name);
@@ -126,8 +125,7 @@ void os_die_with_parent(pid_t parent) {
     if (getppid() != parent) _exit(127);
 }
 
-void os_kill_children(void) {
-}
+void os_kill_children(void) {}
 
 /* ---- files ---- */
 
@@ -200,10 +198,12 @@ static json_t *memory_section(bool light) {
     bool swap_known = sysctlbyname("vm.swapusage", &swap, &n, NULL, 0) == 0;
     json_object_set_new(j, "available_bytes", os_count_or_null(os_memory_available()));
     json_object_set_new(j, "page_cache_bytes", os_count_or_null(cached));
-    json_object_set_new(j, "swap_free_bytes", swap_known ? json_integer((json_int_t)swap.xsu_avail) : json_null());
+    json_object_set_new(j, "swap_free_bytes",
+                        swap_known ? json_integer((json_int_t)swap.xsu_avail) : json_null());
     if (light) return j;
     json_object_set_new(j, "total_bytes", os_count_or_null(os_memory_bytes()));
-    json_object_set_new(j, "swap_total_bytes", swap_known ? json_integer((json_int_t)swap.xsu_total) : json_null());
+    json_object_set_new(j, "swap_total_bytes",
+                        swap_known ? json_integer((json_int_t)swap.xsu_total) : json_null());
     json_object_set_new(j, "gpu_wired_limit_mb", os_count_or_null(number("iogpu.wired_limit_mb")));
     return j;
 }

@@ -1,5 +1,5 @@
-/* SHA-256 of large files: a second thread reads the next block while this one hashes. Model files are many gigabytes;
- * with hashing instructions in the processor both sides take about the same time. */
+/* SHA-256 of large files: a second thread reads the next block while this one hashes. Model files are many
+ * gigabytes; with hashing instructions in the processor both sides take about the same time. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -94,7 +94,8 @@ static bool same_facts(const struct stat *a, const struct stat *b) {
     return a->st_size == b->st_size && a->st_ino == b->st_ino && os_mtime_ns(a) == os_mtime_ns(b);
 }
 
-tl_status tl_file_sha256(char out[65], const char *path, tl_file_progress_fn *progress, void *ctx, tl_err *e) {
+tl_status tl_file_sha256(char out[65], const char *path, tl_file_progress_fn *progress, void *ctx,
+                         tl_err *e) {
     tl_status st = TL_OK;
     out[0] = 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -20,8 +20,9 @@ tl_status tl_dir_make(const char *path, tl_err *e) {
             int err = errno;
             /* EEXIST, or an existing parent on a read-only or foreign disk: all is well if it is a folder. */
             if (!tl_dir_exists(full)) {
-                st = err == EEXIST || err == ENOTDIR ? tl_fail(e, TL_IO, "cannot make the folder '%s': '%s' is a file", path, full)
-                                                     : tl_file_fail("make the folder", full, err, e);
+                st = err == EEXIST || err == ENOTDIR
+                         ? tl_fail(e, TL_IO, "cannot make the folder '%s': '%s' is a file", path, full)
+                         : tl_file_fail("make the folder", full, err, e);
                 break;
             }
         }
@@ -79,8 +80,10 @@ static tl_status remove_entry(removal *r, int dir_fd, const char *name, unsigned
         return st;
     }
     if (s.st_dev != r->dev)
-        return tl_fail(r->e, TL_REFUSED, "while removing '%s': '%s' in it is another file system", r->root, name);
-    /* O_NOFOLLOW: should somebody put a link in its place just now, the open fails instead of leaving the root. */
+        return tl_fail(r->e, TL_REFUSED, "while removing '%s': '%s' in it is another file system", r->root,
+                       name);
+    /* O_NOFOLLOW: should somebody put a link in its place just now, the open fails instead of leaving the
+     * root. */
     int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) return tl_file_fail("open the folder", name, errno, r->e);
     tl_status st = remove_below(r, fd, depth + 1);
@@ -134,7 +137,8 @@ tl_status tl_dir_remove(const char *path, tl_err *e) {
     if (!real) return tl_file_fail("remove", path, errno, e);
     tl_status st = TL_OK;
     if (holds_real(real, tl_path_home()) || holds_real(real, tl_path_cwd())) {
-        st = tl_fail(e, TL_REFUSED, "refusing to remove '%s': it holds the home folder or the working folder", path);
+        st = tl_fail(e, TL_REFUSED, "refusing to remove '%s': it holds the home folder or the working folder",
+                     path);
         goto out;
     }
     removal r = {.root = path, .dev = s.st_dev, .e = e};

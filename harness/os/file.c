@@ -18,13 +18,16 @@ tl_status tl_file_fail(const char *what, const char *path, int errno_value, tl_e
     if (errno_value == ENOSPC || errno_value == EDQUOT) {
         uint64_t bytes = 0;
         bool known = tl_fs_free_bytes(&bytes, path, NULL) == TL_OK;
-        if (known) tl_fail(e, TL_IO, "cannot %s '%s': the disk is full (%" PRIu64 " bytes free)", what, path, bytes);
-        else tl_fail(e, TL_IO, "cannot %s '%s': the disk is full", what, path);
+        if (known)
+            tl_fail(e, TL_IO, "cannot %s '%s': the disk is full (%" PRIu64 " bytes free)", what, path, bytes);
+        else
+            tl_fail(e, TL_IO, "cannot %s '%s': the disk is full", what, path);
         tl_remedy(e, "free some space, or choose another disk");
         return TL_IO;
     }
     tl_fail(e, TL_IO, "cannot %s '%s': %s", what, path, strerror(errno_value));
-    if (errno_value == EACCES || errno_value == EPERM) tl_remedy(e, "check who owns it and its permissions (ls -ld)");
+    if (errno_value == EACCES || errno_value == EPERM)
+        tl_remedy(e, "check who owns it and its permissions (ls -ld)");
     if (errno_value == EROFS) tl_remedy(e, "the disk is mounted read-only: choose another folder");
     if (errno_value == EMFILE) tl_remedy(e, "raise the limit of open files (ulimit -n)");
     return TL_IO;
@@ -35,9 +38,11 @@ tl_status tl_file_fail(const char *what, const char *path, int errno_value, tl_e
 tl_status tl_file_stat(tl_file_facts *out, const char *path, tl_err *e) {
     memset(out, 0, sizeof *out);
     struct stat s;
-    if (lstat(path, &s) != 0) return errno == ENOENT || errno == ENOTDIR ? TL_OK : tl_file_fail("read facts of", path, errno, e);
+    if (lstat(path, &s) != 0)
+        return errno == ENOENT || errno == ENOTDIR ? TL_OK : tl_file_fail("read facts of", path, errno, e);
     out->is_link = S_ISLNK(s.st_mode);
-    if (out->is_link && stat(path, &s) != 0) return TL_OK; /* it points nowhere: a link that exists not as a file */
+    if (out->is_link && stat(path, &s) != 0)
+        return TL_OK; /* it points nowhere: a link that exists not as a file */
     out->exists = true;
     out->is_dir = S_ISDIR(s.st_mode);
     out->is_file = S_ISREG(s.st_mode);
@@ -90,9 +95,10 @@ void tl_fs_type(char out[32], const char *path) {
 }
 
 bool tl_fs_is_network(const char *type) {
-    static const char *const names[] = {"nfs",  "nfs4", "smbfs", "cifs", "smb2", "lustre", "ceph",  "gpfs", "afs", "afpfs",
-                                        "9p",   "beegfs", "glusterfs", "fuse.sshfs", "fuse.glusterfs", "webdav",
-                                        "virtiofs", "ocfs2", "gfs2", "orangefs", "panfs", "coda", "vboxsf"};
+    static const char *const names[] = {
+        "nfs",      "nfs4",  "smbfs", "cifs",     "smb2",      "lustre",     "ceph",           "gpfs",
+        "afs",      "afpfs", "9p",    "beegfs",   "glusterfs", "fuse.sshfs", "fuse.glusterfs", "webdav",
+        "virtiofs", "ocfs2", "gfs2",  "orangefs", "panfs",     "coda",       "vboxsf"};
     for (size_t i = 0; i < TL_COUNT(names); i++)
         if (tl_str_eq(type, names[i])) return true;
     return false;
@@ -119,7 +125,8 @@ tl_status tl_file_read(tl_buf *out, const char *path, size_t max_bytes, tl_err *
         size_t before = out->len;
         if (max_bytes == 0 || total <= max_bytes) tl_buf_add(out, block, (size_t)n);
         if ((max_bytes && total > max_bytes) || out->len - before != (size_t)n) {
-            st = tl_fail(e, TL_LIMIT, "'%s' is larger than the limit of %zu bytes", path, max_bytes ? max_bytes : out->max);
+            st = tl_fail(e, TL_LIMIT, "'%s' is larger than the limit of %zu bytes", path,
+                         max_bytes ? max_bytes : out->max);
             goto out;
         }
     }
@@ -214,7 +221,8 @@ tl_status tl_file_out_commit(tl_file_out *o, tl_err *e) {
         int err = errno ? errno : EIO;
         uint64_t free_bytes = 0;
         /* stdio forgets why an earlier write failed; a disk without room is by far the likeliest reason. */
-        if (failed_before && tl_fs_free_bytes(&free_bytes, o->target, NULL) == TL_OK && free_bytes < 65536) err = ENOSPC;
+        if (failed_before && tl_fs_free_bytes(&free_bytes, o->target, NULL) == TL_OK && free_bytes < 65536)
+            err = ENOSPC;
         st = tl_file_fail("write", o->target, err, e);
         goto out;
     }

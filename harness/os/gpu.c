@@ -1,6 +1,6 @@
-/* GPUs through NVIDIA's management library, loaded at run time. Declarations are ours, from the documented interface
- * (docs.nvidia.com/deploy/nvml-api); what a card or driver does not answer is null. TALLY_NVML names another library
- * file: the tests' stand-in, or one in an unusual place. */
+/* GPUs through NVIDIA's management library, loaded at run time. Declarations are ours, from the documented
+ * interface (docs.nvidia.com/deploy/nvml-api); what a card or driver does not answer is null. TALLY_NVML
+ * names another library file: the tests' stand-in, or one in an unusual place. */
 #include <dlfcn.h>
 
 #include "os/os_impl.h"
@@ -103,7 +103,8 @@ static void add_drifting(json_t *j, const nvml *n, nvml_device d) {
     json_object_set_new(j, "temperature_c", indexed(n->temperature, d, SENSOR_GPU));
     json_object_set_new(j, "power_w", number(n->power, d, 0.001));
     json_object_set_new(j, "busy_percent", use_known ? json_integer((json_int_t)use.gpu) : json_null());
-    json_object_set_new(j, "throttle_reasons", reasons_known ? json_integer((json_int_t)reasons) : json_null());
+    json_object_set_new(j, "throttle_reasons",
+                        reasons_known ? json_integer((json_int_t)reasons) : json_null());
     json_object_set_new(j, "pcie_generation", number(n->link_generation, d, 1));
     json_object_set_new(j, "pcie_width", number(n->link_width, d, 1));
 }
@@ -115,7 +116,8 @@ static void add_fixed(json_t *j, const nvml *n, nvml_device d) {
     bool known = n->memory && n->memory(d, &memory) == 0;
     bool named = n->name && n->name(d, text, sizeof text - 1) == 0;
     json_object_set_new(j, "name", named ? os_text_or_null(text) : json_null());
-    json_object_set_new(j, "memory_total_bytes", known ? json_integer((json_int_t)memory.total) : json_null());
+    json_object_set_new(j, "memory_total_bytes",
+                        known ? json_integer((json_int_t)memory.total) : json_null());
     memset(text, 0, sizeof text);
     bool driver = n->driver && n->driver(text, sizeof text - 1) == 0;
     json_object_set_new(j, "driver", driver ? os_text_or_null(text) : json_null());

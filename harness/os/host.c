@@ -8,8 +8,8 @@ static json_t *clock_facts(void) {
     int64_t now = tl_clock_wall_ns();
     tl_clock_utc_offset(offset, now);
     tl_clock_iso8601(stamp, now);
-    return json_pack("{s:s, s:s, s:s, s:I}", "source", tl_clock_name(), "utc", stamp, "utc_offset", offset, "wall_ns",
-                     (json_int_t)now);
+    return json_pack("{s:s, s:s, s:s, s:I}", "source", tl_clock_name(), "utc", stamp, "utc_offset", offset,
+                     "wall_ns", (json_int_t)now);
 }
 
 json_t *tl_host_snapshot(void) {

@@ -1,5 +1,5 @@
-/* Linux: everything that differs from other systems. Facts come from /proc, /sys and /etc as kernel documentation
- * describes them (docs.kernel.org/admin-guide); a file that is absent makes a fact null. */
+/* Linux: everything that differs from other systems. Facts come from /proc, /sys and /etc as kernel
+ * documentation describes them (docs.kernel.org/admin-guide); a file that is absent makes a fact null. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -48,8 +48,8 @@ tl_status os_pin(const unsigned *cpus, size_t n, tl_err *e) {
         CPU_SET(cpus[i], &set);
     }
     if (sched_setaffinity(0, sizeof set, &set) == 0) return TL_OK;
-    return tl_fail(e, TL_INVALID, "cannot bind a thread to processor %u%s: %s", cpus[0], n > 1 ? " and others" : "",
-                   strerror(errno));
+    return tl_fail(e, TL_INVALID, "cannot bind a thread to processor %u%s: %s", cpus[0],
+                   n > 1 ? " and others" : "", strerror(errno));
 }
 
 /* ---- reading small files ---- */
@@ -131,29 +131,65 @@ static json_t *meminfo_json(const char *text, const char *key) {
 
 /* ---- control groups: the smallest limit from our own group up ---- */
 
-static uint64_t cgroup_limit(const char *file, bool first_over_second) {
-    char *groups = slurp_large("/proc/self/cgroup"), path[400] = "";
-    const char *own = NULL;
-    for (char *p = groups; p && *p && !own; p = strchr(p, '\n'), p = p ? p + 1 : NULL)
-        if (tl_str_starts(p, "0::/")) own = p + 3;
-    if (own) copy_line(path, sizeof path, own);
+/* Our own group, "" for the root or when there is none (or only the old, split hierarchy). */
+static void own_cgroup(char *out, size_t size) {
+    char *groups = slurp_large("/proc/self/cgroup");
+    out[0] = 0;
+    for (char *p = groups; p && *p; p = strchr(p, '\n'), p = p ? p + 1 : NULL)
+        if (tl_str_starts(p, "0::/")) copy_line(out, size, p + 3);
     free(groups);
+    if (tl_str_eq(out, "/")) out[0] = 0;
+}
+
+/* A limit file's value, or the quotient of its two values rounded up; 0 for "max" and for no such file. */
+static uint64_t limit_of(const char *group, const char *file, bool first_over_second) {
+    char text[128], *rest;
+    if (!slurp(text, sizeof text, "/sys/fs/cgroup%s/%s", group, file)) return 0;
+    uint64_t a = strtoull(text, &rest, 10), b = strtoull(rest, NULL, 10);
+    if (!first_over_second) return a;
+    return b ? (a + b - 1) / b : 0;
+}
+
+static uint64_t cgroup_limit(const char *file, bool first_over_second) {
+    char path[400];
+    own_cgroup(path, sizeof path);
     uint64_t lowest = 0;
-    for (bool more = own != NULL; more;) {
-        char text[128];
-        if (tl_str_eq(path, "/")) path[0] = 0;
+    for (bool more = true; more;) {
         more = path[0] != 0;
-        if (slurp(text, sizeof text, "/sys/fs/cgroup%s/%s", path, file) && !tl_str_starts(text, "max")) {
-            uint64_t a = strtoull(text, NULL, 10);
-            const char *second = strchr(text, ' ');
-            uint64_t b = second ? strtoull(second + 1, NULL, 10) : 0;
-            if (first_over_second) a = b ? (a + b - 1) / b : 0;
-            if (a && (!lowest || a < lowest)) lowest = a;
-        }
+        uint64_t v = limit_of(path, file, first_over_second);
+        if (v && (!lowest || v < lowest)) lowest = v;
         char *slash = strrchr(path, '/');
         if (slash) *slash = 0;
     }
     return lowest;
+}
+
+/* "name value" line of a group's memory.stat, in bytes. */
+static uint64_t memory_stat(const char *text, const char *name) {
+    const char *line = strstr(text, name);
+    return line ? strtoull(line + strlen(name), NULL, 10) : 0;
+}
+
+/* What the tightest of our groups still allows; cached files can be given back, so they count as free.
+ * UINT64_MAX without a limit. */
+static uint64_t cgroup_room(void) {
+    char path[400], stat[8192];
+    own_cgroup(path, sizeof path);
+    uint64_t least = UINT64_MAX;
+    for (bool more = true; more;) {
+        more = path[0] != 0;
+        uint64_t limit = limit_of(path, "memory.max", false), used = limit_of(path, "memory.current", false);
+        if (limit) {
+            slurp(stat, sizeof stat, "/sys/fs/cgroup%s/memory.stat", path);
+            uint64_t cached = memory_stat(stat, "\ninactive_file ") + memory_stat(stat, "\nactive_file ");
+            used = used > cached ? used - cached : 0;
+            uint64_t room = limit > used ? limit - used : 0;
+            if (room < least) least = room;
+        }
+        char *slash = strrchr(path, '/');
+        if (slash) *slash = 0;
+    }
+    return least;
 }
 
 unsigned os_cpus_usable(void) {
@@ -173,10 +209,9 @@ uint64_t os_memory_bytes(void) {
 
 uint64_t os_memory_available(void) {
     char text[8192];
-    uint64_t v = 0, limit = cgroup_limit("memory.max", false), used = cgroup_limit("memory.current", false);
+    uint64_t v = 0, room = cgroup_room();
     if (!slurp(text, sizeof text, "/proc/meminfo") || !meminfo(&v, text, "MemAvailable")) return 0;
-    uint64_t room = limit > used ? limit - used : 0;
-    return limit && room < v ? room : v;
+    return room < v ? room : v;
 }
 
 /* ---- processor topology ---- */
@@ -198,8 +233,10 @@ static void count_cores(unsigned *cores, unsigned *packages) {
     for (unsigned i = 0; i < end; i++) {
         char core[32], package[32];
         uint64_t c, p;
-        if (!slurp(core, sizeof core, "/sys/devices/system/cpu/cpu%u/topology/core_id", i) || !read_u64(&c, core) ||
-            !slurp(package, sizeof package, "/sys/devices/system/cpu/cpu%u/topology/physical_package_id", i) ||
+        if (!slurp(core, sizeof core, "/sys/devices/system/cpu/cpu%u/topology/core_id", i) ||
+            !read_u64(&c, core) ||
+            !slurp(package, sizeof package, "/sys/devices/system/cpu/cpu%u/topology/physical_package_id",
+                   i) ||
             !read_u64(&p, package))
             continue;
         bool new_core = true, new_package = true;
@@ -240,7 +277,8 @@ static json_t *caches(uint64_t *largest) {
         if (!slurp(level, sizeof level, "/sys/devices/system/cpu/cpu0/cache/index%u/level", i)) break;
         slurp(type, sizeof type, "/sys/devices/system/cpu/cpu0/cache/index%u/type", i);
         uint64_t bytes = slurp(size, sizeof size, "/sys/devices/system/cpu/cpu0/cache/index%u/size", i)
-                             ? size_with_suffix(size) : 0;
+                             ? size_with_suffix(size)
+                             : 0;
         slurp(shared, sizeof shared, "/sys/devices/system/cpu/cpu0/cache/index%u/shared_cpu_list", i);
         int64_t number = 0;
         json_t *j = json_object();
@@ -284,7 +322,8 @@ void os_die_with_parent(pid_t parent) {
     if (getppid() != parent) _exit(127); /* it went before the request was made */
 }
 
-/* Parent from "/proc/N/stat": "N (name, which may hold anything) S PPID ...". No stdio here: async-signal-safe. */
+/* Parent from "/proc/N/stat": "N (name, which may hold anything) S PPID ...". No stdio here:
+ * async-signal-safe. */
 static pid_t parent_of(const char *number) {
     char path[32] = "/proc/", text[512];
     size_t n = 6;
@@ -371,16 +410,17 @@ void os_fs_name(char out[32], const char *path) {
     static const struct {
         unsigned long magic;
         const char *name;
-    } known[] = {{0xEF53, "ext4"},       {0x9123683E, "btrfs"}, {0x58465342, "xfs"},   {0x6969, "nfs"},
-                 {0x01021994, "tmpfs"},  {0xFF534D42, "cifs"},  {0xFE534D42, "smb2"},  {0x0BD00BD0, "lustre"},
-                 {0x00C36400, "ceph"},   {0x01021997, "9p"},    {0x2FC12FC1, "zfs"},   {0xF2F52010, "f2fs"},
-                 {0x794C7630, "overlay"}, {0x47504653, "gpfs"}, {0x65735546, "fuse"},  {0x4D44, "vfat"}};
+    } known[] = {{0xEF53, "ext4"},        {0x9123683E, "btrfs"}, {0x58465342, "xfs"},  {0x6969, "nfs"},
+                 {0x01021994, "tmpfs"},   {0xFF534D42, "cifs"},  {0xFE534D42, "smb2"}, {0x0BD00BD0, "lustre"},
+                 {0x00C36400, "ceph"},    {0x01021997, "9p"},    {0x2FC12FC1, "zfs"},  {0xF2F52010, "f2fs"},
+                 {0x794C7630, "overlay"}, {0x47504653, "gpfs"},  {0x65735546, "fuse"}, {0x4D44, "vfat"}};
     snprintf(out, 32, "unknown");
     if (mount_type(out, path)) return;
     struct statfs s;
     if (statfs(path, &s) != 0) return;
     for (size_t i = 0; i < TL_COUNT(known); i++)
-        if (known[i].magic == ((unsigned long)s.f_type & 0xffffffffUL)) snprintf(out, 32, "%s", known[i].name);
+        if (known[i].magic == ((unsigned long)s.f_type & 0xffffffffUL))
+            snprintf(out, 32, "%s", known[i].name);
 }
 
 char *os_self_path(void) {
@@ -431,9 +471,11 @@ static bool has_word(const char *line, const char *word) {
 
 /* What decides which kernels an engine can use. */
 static json_t *cpu_flags(const char *cpuinfo) {
-    static const char *const x86[] = {"avx", "avx2", "fma", "f16c", "avx_vnni", "avx512f", "avx512bw", "avx512_vnni",
-                                      "avx512_bf16", "avx512_fp16", "amx_tile", "amx_int8", "amx_bf16", "sha_ni"};
-    static const char *const arm[] = {"asimd", "asimdhp", "asimddp", "i8mm", "bf16", "sve", "sve2", "sme", "sha2"};
+    static const char *const x86[] = {"avx",      "avx2",     "fma",         "f16c",        "avx_vnni",
+                                      "avx512f",  "avx512bw", "avx512_vnni", "avx512_bf16", "avx512_fp16",
+                                      "amx_tile", "amx_int8", "amx_bf16",    "sha_ni"};
+    static const char *const arm[] = {"asimd", "asimdhp", "asimddp", "i8mm", "bf16",
+                                      "sve",   "sve2",    "sme",     "sha2"};
     const char *line = after_key(cpuinfo, "flags"), *arm_line = after_key(cpuinfo, "Features");
     const char *const *names = line ? x86 : arm;
     size_t n = line ? TL_COUNT(x86) : TL_COUNT(arm);
@@ -463,8 +505,9 @@ static json_t *frequencies(void) {
         n++;
     }
     if (n > 0)
-        return json_pack("{s:o, s:o, s:o, s:s}", "low", tl_json_real(low / 1000), "mean", tl_json_real(sum / n / 1000),
-                         "high", tl_json_real(high / 1000), "source", "cpufreq");
+        return json_pack("{s:o, s:o, s:o, s:s}", "low", tl_json_real(low / 1000), "mean",
+                         tl_json_real(sum / n / 1000), "high", tl_json_real(high / 1000), "source",
+                         "cpufreq");
     char *cpuinfo = slurp_large("/proc/cpuinfo");
     const char *mhz = after_key(cpuinfo, "cpu MHz");
     char text[32];
@@ -472,7 +515,8 @@ static json_t *frequencies(void) {
     if (mhz) copy_line(text, sizeof text, mhz);
     bool known = mhz && tl_parse_f64(text, &value);
     free(cpuinfo);
-    return known ? json_pack("{s:n, s:o, s:n, s:s}", "low", "mean", tl_json_real(value), "high", "source", "cpuinfo")
+    return known ? json_pack("{s:n, s:o, s:n, s:s}", "low", "mean", tl_json_real(value), "high", "source",
+                             "cpuinfo")
                  : json_null();
 }
 
@@ -481,7 +525,8 @@ static json_t *throttle_count(void) {
     uint64_t sum = 0, v;
     for (unsigned i = 0; i < end; i++) {
         char text[32];
-        if (slurp(text, sizeof text, "/sys/devices/system/cpu/cpu%u/thermal_throttle/core_throttle_count", i) &&
+        if (slurp(text, sizeof text, "/sys/devices/system/cpu/cpu%u/thermal_throttle/core_throttle_count",
+                  i) &&
             read_u64(&v, text)) {
             sum += v;
             n++;
@@ -529,8 +574,10 @@ static json_t *cpu_section(void) {
     json_object_set_new(j, "cache", cache);
     json_object_set_new(j, "last_level_cache_bytes", os_count_or_null(largest));
     json_object_set_new(j, "numa_nodes", os_count_or_null(os_numa_nodes()));
-    json_object_set_new(j, "frequency_driver", file_text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver"));
-    json_object_set_new(j, "frequency_max_khz", file_number("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"));
+    json_object_set_new(j, "frequency_driver",
+                        file_text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver"));
+    json_object_set_new(j, "frequency_max_khz",
+                        file_number("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"));
     json_object_set_new(j, "energy_preference",
                         file_text("/sys/devices/system/cpu/cpu0/cpufreq/energy_performance_preference"));
     json_object_set_new(j, "smt", file_text("/sys/devices/system/cpu/smt/control"));
@@ -553,7 +600,8 @@ static void add_memory(json_t *j, bool light) {
     json_object_set_new(j, "huge_page_bytes", meminfo_json(text, "Hugepagesize"));
     json_object_set_new(j, "huge_pages", file_number("/proc/sys/vm/nr_hugepages"));
     char modes[64], *open_mark = slurp(modes, sizeof modes, "/sys/kernel/mm/transparent_hugepage/enabled")
-                                     ? strchr(modes, '[') : NULL;
+                                     ? strchr(modes, '[')
+                                     : NULL;
     if (open_mark) open_mark[strcspn(open_mark, "]")] = 0;
     json_object_set_new(j, "transparent_huge_pages", os_text_or_null(open_mark ? open_mark + 1 : NULL));
 }
@@ -565,8 +613,8 @@ static json_t *load_section(void) {
     if (!slurp(text, sizeof text, "/proc/loadavg") ||
         sscanf(text, "%lf %lf %lf %d/%d", &one, &five, &fifteen, &running, &all) != 5)
         return json_null();
-    return json_pack("{s:o, s:o, s:o, s:i, s:i}", "one", tl_json_real(one), "five", tl_json_real(five), "fifteen",
-                     tl_json_real(fifteen), "running", running, "tasks", all);
+    return json_pack("{s:o, s:o, s:o, s:i, s:i}", "one", tl_json_real(one), "five", tl_json_real(five),
+                     "fifteen", tl_json_real(fifteen), "running", running, "tasks", all);
 }
 
 /* "some avg10=0.00 avg60=0.00 avg300=0.00 total=0": share of time in percent that something waited. */
@@ -574,11 +622,11 @@ static json_t *pressure_line(const char *text, const char *which) {
     const char *line = strstr(text, which);
     double ten, sixty, long_run;
     long long total;
-    if (!line || sscanf(line + strlen(which), " avg10=%lf avg60=%lf avg300=%lf total=%lld", &ten, &sixty, &long_run,
-                        &total) != 4)
+    if (!line || sscanf(line + strlen(which), " avg10=%lf avg60=%lf avg300=%lf total=%lld", &ten, &sixty,
+                        &long_run, &total) != 4)
         return json_null();
-    return json_pack("{s:o, s:o, s:I}", "avg10_percent", tl_json_real(ten), "avg60_percent", tl_json_real(sixty),
-                     "total_us", (json_int_t)total);
+    return json_pack("{s:o, s:o, s:I}", "avg10_percent", tl_json_real(ten), "avg60_percent",
+                     tl_json_real(sixty), "total_us", (json_int_t)total);
 }
 
 static json_t *pressure_section(void) {
@@ -588,7 +636,8 @@ static json_t *pressure_section(void) {
         char text[512];
         json_t *one = json_null();
         if (slurp(text, sizeof text, "/proc/pressure/%s", kinds[i]))
-            one = json_pack("{s:o, s:o}", "some", pressure_line(text, "some"), "full", pressure_line(text, "full"));
+            one = json_pack("{s:o, s:o}", "some", pressure_line(text, "some"), "full",
+                            pressure_line(text, "full"));
         json_object_set_new(j, kinds[i], one);
     }
     return j;
@@ -606,11 +655,13 @@ static json_t *power_section(void) {
         int64_t percent;
         if (!slurp(type, sizeof type, "/sys/class/power_supply/%s/type", names.v[i])) continue;
         /* A mouse's battery is not the machine's. */
-        if (slurp(scope, sizeof scope, "/sys/class/power_supply/%s/scope", names.v[i]) && tl_str_eq(scope, "Device"))
+        if (slurp(scope, sizeof scope, "/sys/class/power_supply/%s/scope", names.v[i]) &&
+            tl_str_eq(scope, "Device"))
             continue;
         if (tl_str_eq(type, "Mains") || tl_str_eq(type, "USB")) {
             mains = true;
-            mains_on |= slurp(online, sizeof online, "/sys/class/power_supply/%s/online", names.v[i]) && online[0] == '1';
+            mains_on |= slurp(online, sizeof online, "/sys/class/power_supply/%s/online", names.v[i]) &&
+                        online[0] == '1';
         } else if (tl_str_eq(type, "Battery")) {
             battery = true;
             if (slurp(capacity, sizeof capacity, "/sys/class/power_supply/%s/capacity", names.v[i]) &&
@@ -619,8 +670,10 @@ static json_t *power_section(void) {
         }
     }
     tl_names_free(&names);
-    if (mains_on) json_object_set_new(j, "source", json_string("mains"));
-    else if (battery && mains) json_object_set_new(j, "source", json_string("battery"));
+    if (mains_on)
+        json_object_set_new(j, "source", json_string("mains"));
+    else if (battery && mains)
+        json_object_set_new(j, "source", json_string("battery"));
     return j;
 }
 
@@ -633,7 +686,8 @@ static const char *container(void) {
     if (tl_file_exists(path)) return "docker";
     snprintf(path, sizeof path, "%s/run/.containerenv", os_root);
     if (tl_file_exists(path)) return "podman";
-    if (slurp(text, sizeof text, "/proc/version") && (strstr(text, "Microsoft") || strstr(text, "microsoft"))) return "wsl";
+    if (slurp(text, sizeof text, "/proc/version") && (strstr(text, "Microsoft") || strstr(text, "microsoft")))
+        return "wsl";
     return env ? "unknown kind" : NULL;
 }
 

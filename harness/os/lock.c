@@ -1,5 +1,5 @@
-/* A lock between processes: flock on a file that also says who holds it. The kernel gives it up when the holder ends,
- * so a stale lock cannot exist; the file's text only explains. */
+/* A lock between processes: flock on a file that also says who holds it. The kernel gives it up when the
+ * holder ends, so a stale lock cannot exist; the file's text only explains. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -21,7 +21,8 @@ static tl_status held_by_other(int fd, const char *path, tl_err *e) {
     if (since) *since++ = 0;
     if (since && tl_parse_i64(text, &pid))
         tl_fail(e, TL_CONFLICT, "'%s' is locked by pid %" PRId64 " since %s", path, pid, since);
-    else tl_fail(e, TL_CONFLICT, "'%s' is locked by another process", path);
+    else
+        tl_fail(e, TL_CONFLICT, "'%s' is locked by another process", path);
     tl_remedy(e, "wait until that process ends, or end it");
     return TL_CONFLICT;
 }
@@ -34,7 +35,8 @@ tl_status tl_lock_take(tl_lock **out, const char *path, tl_err *e) {
     do rc = flock(fd, LOCK_EX | LOCK_NB);
     while (rc != 0 && errno == EINTR);
     if (rc != 0) {
-        tl_status st = errno == EWOULDBLOCK ? held_by_other(fd, path, e) : tl_file_fail("lock", path, errno, e);
+        tl_status st =
+            errno == EWOULDBLOCK ? held_by_other(fd, path, e) : tl_file_fail("lock", path, errno, e);
         close(fd);
         return st;
     }

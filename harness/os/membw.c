@@ -1,12 +1,13 @@
 /* The memory-bandwidth ruler: sums an array that no cache can hold.
  *
- * The array is cut into one slab a thread, touched first by the thread that reads it (on machines of several nodes
- * memory lands at the node that touches it first). A thread takes chunks of its own slab, then helps the others, then
- * goes on to the next pass without waiting: a thread that the system puts aside for some milliseconds must not turn
- * the figure into a measure of scheduling. Integer sums in wide registers with eight accumulators cost less than the
- * loads they wait for.
+ * The array is cut into one slab a thread, touched first by the thread that reads it (on machines of several
+ * nodes memory lands at the node that touches it first). A thread takes chunks of its own slab, then helps
+ * the others, then goes on to the next pass without waiting: a thread that the system puts aside for some
+ * milliseconds must not turn the figure into a measure of scheduling. Integer sums in wide registers with
+ * eight accumulators cost less than the loads they wait for.
  *
- * Between probes threads wait on a condition. Only for the common start do they spin a moment, and then yield. */
+ * Between probes threads wait on a condition. Only for the common start do they spin a moment, and then
+ * yield. */
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -25,33 +26,29 @@ typedef uint64_t sum_fn(const void *p, size_t n);
 typedef uint64_t v8 __attribute__((vector_size(64), aligned(64)));
 
 /* Four streams a quarter apart: more of the processor's prefetchers work at once. */
-#define SUM_BODY                                                                                               \
-    const v8 *a = p, *b = a + n / 256, *c = b + n / 256, *d = c + n / 256;                                     \
-    v8 s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0}, t0 = {0}, t1 = {0}, t2 = {0}, t3 = {0};                         \
-    for (size_t i = 0; i + 1 < n / 256; i += 2) {                                                              \
-        s0 += a[i];                                                                                            \
-        s1 += b[i];                                                                                            \
-        s2 += c[i];                                                                                            \
-        s3 += d[i];                                                                                            \
-        t0 += a[i + 1];                                                                                        \
-        t1 += b[i + 1];                                                                                        \
-        t2 += c[i + 1];                                                                                        \
-        t3 += d[i + 1];                                                                                        \
-    }                                                                                                          \
-    v8 s = s0 + s1 + s2 + s3 + t0 + t1 + t2 + t3;                                                              \
+#define SUM_BODY                                                                                             \
+    const v8 *a = p, *b = a + n / 256, *c = b + n / 256, *d = c + n / 256;                                   \
+    v8 s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0}, t0 = {0}, t1 = {0}, t2 = {0}, t3 = {0};                       \
+    for (size_t i = 0; i + 1 < n / 256; i += 2) {                                                            \
+        s0 += a[i];                                                                                          \
+        s1 += b[i];                                                                                          \
+        s2 += c[i];                                                                                          \
+        s3 += d[i];                                                                                          \
+        t0 += a[i + 1];                                                                                      \
+        t1 += b[i + 1];                                                                                      \
+        t2 += c[i + 1];                                                                                      \
+        t3 += d[i + 1];                                                                                      \
+    }                                                                                                        \
+    v8 s = s0 + s1 + s2 + s3 + t0 + t1 + t2 + t3;                                                            \
     return s[0] + s[1] + s[2] + s[3] + s[4] + s[5] + s[6] + s[7];
 
 /* Sanitizers would check each load and make the sum the bottleneck. */
 #define PLAIN __attribute__((no_sanitize("address", "undefined", "thread")))
 
-PLAIN static uint64_t sum_generic(const void *p, size_t n) {
-    SUM_BODY
-}
+PLAIN static uint64_t sum_generic(const void *p, size_t n){SUM_BODY}
 
 #if defined(__x86_64__)
-PLAIN __attribute__((target("avx2"))) static uint64_t sum_avx2(const void *p, size_t n) {
-    SUM_BODY
-}
+PLAIN __attribute__((target("avx2"))) static uint64_t sum_avx2(const void *p, size_t n){SUM_BODY}
 
 PLAIN __attribute__((target("avx512f"))) static uint64_t sum_avx512(const void *p, size_t n) {
     SUM_BODY
@@ -110,8 +107,8 @@ struct tl_membw {
 
     _Alignas(128) _Atomic unsigned arrived;
     _Atomic bool started;
-    tl_ns start;            /* written before `started` */
-    _Atomic unsigned entered; /* the newest pass, and STOP when there will be no other */
+    tl_ns start;                          /* written before `started` */
+    _Atomic unsigned entered;             /* the newest pass, and STOP when there will be no other */
     _Atomic size_t done[TL_MEMBW_PASSES]; /* chunks of each pass that are read */
     tl_ns end[TL_MEMBW_PASSES];           /* written by who reads the last one */
 };
@@ -181,8 +178,8 @@ static void take_part(tl_membw *m, worker *w) {
     for (unsigned pass = 0; enter(m, pass); pass++) w->sum += read_pass(m, w->index, pass);
 }
 
-/* Passes overlap by the chunk that each thread is at, so only their ends are compared; two that ended together (a
- * thread was put aside over a whole pass) count as one. */
+/* Passes overlap by the chunk that each thread is at, so only their ends are compared; two that ended
+ * together (a thread was put aside over a whole pass) count as one. */
 static void collect(tl_membw_result *r, const tl_membw *m) {
     unsigned passes = (atomic_load(&m->entered) & ~STOP) + 1;
     tl_ns before = m->start;
@@ -206,7 +203,8 @@ static void collect(tl_membw_result *r, const tl_membw *m) {
         double rate = (double)bytes / (double)(ns ? ns : 1) * 1e9;
         if (rate > r->best_bytes_per_s) r->best_bytes_per_s = rate;
     }
-    if (r->best_bytes_per_s < r->bytes_per_s) r->best_bytes_per_s = r->bytes_per_s; /* four passes, the middle slow */
+    if (r->best_bytes_per_s < r->bytes_per_s)
+        r->best_bytes_per_s = r->bytes_per_s; /* four passes, the middle slow */
 }
 
 static void *work(void *arg) {
@@ -221,8 +219,10 @@ static void *work(void *arg) {
         if (w->index >= m->active) continue;
         bool touch = m->touch;
         tl_mutex_unlock(m->lock);
-        if (touch) touch_own(m, w->index);
-        else take_part(m, w);
+        if (touch)
+            touch_own(m, w->index);
+        else
+            take_part(m, w);
         tl_mutex_lock(m->lock);
         if (--m->running == 0) tl_mutex_wake_all(m->lock);
     }
@@ -351,7 +351,8 @@ void os_membw_assume_nodes(tl_membw *m) {
 tl_status tl_membw_read(tl_membw_result *out, tl_membw *m, unsigned threads, tl_ns duration, tl_err *e) {
     memset(out, 0, sizeof *out);
     if (threads == 0 || threads > m->threads_max)
-        return tl_fail(e, TL_INVALID, "bandwidth probe with %u threads: prepared for 1 to %u", threads, m->threads_max);
+        return tl_fail(e, TL_INVALID, "bandwidth probe with %u threads: prepared for 1 to %u", threads,
+                       m->threads_max);
     touch_array(m, threads);
     out->threads = threads;
     m->duration = duration;
@@ -367,7 +368,8 @@ tl_status tl_membw_read(tl_membw_result *out, tl_membw *m, unsigned threads, tl_
         sum += m->workers[i].sum;
         m->workers[i].sum = 0;
     }
-    /* Every byte is 1: the sum proves that all was read, in every pass, and keeps the loads from being dropped. */
+    /* Every byte is 1: the sum proves that all was read, in every pass, and keeps the loads from being
+     * dropped. */
     if (sum != out->bytes / 8 * UINT64_C(0x0101010101010101))
         return tl_fail(e, TL_INTERNAL, "the bandwidth probe did not read what it should have");
     return TL_OK;

@@ -24,10 +24,10 @@ unsigned os_numa_nodes(void); /* >= 1 */
 
 /* In a forked process, so async-signal-safe: */
 void os_close_from(int first);
-void os_adopt_orphans(void);           /* descendants that lose their parent become ours */
+void os_adopt_orphans(void);            /* descendants that lose their parent become ours */
 void os_process_name(const char *name); /* what ps shows, where that can be set */
-void os_die_with_parent(pid_t parent); /* SIGKILL when it goes; ends at once if it has gone */
-void os_kill_children(void);           /* SIGKILL to every direct child, adopted ones included */
+void os_die_with_parent(pid_t parent);  /* SIGKILL when it goes; ends at once if it has gone */
+void os_kill_children(void);            /* SIGKILL to every direct child, adopted ones included */
 
 int os_sync(int fd); /* to the medium; 0 or -1 with errno */
 void os_will_read(int fd);
@@ -35,9 +35,10 @@ struct stat;
 int64_t os_mtime_ns(const struct stat *s);
 void os_fs_name(char out[32], const char *path); /* of an existing path; "unknown" */
 char *os_self_path(void);
-char *os_cache_home(void);                  /* the folder under which tally's own lies */
+char *os_cache_home(void);                   /* the folder under which tally's own lies */
 const char *const *os_nvml_names(size_t *n); /* library names to try */
-/* Memory that a fork does not share (tally's supervisors would keep it alive) and, where possible, in huge pages. */
+/* Memory that a fork does not share (tally's supervisors would keep it alive) and, where possible, in huge
+ * pages. */
 void os_memory_private(void *p, size_t n);
 
 /* Adds the sections of tl_host_snapshot; `light`: only what drifts. */
@@ -45,7 +46,13 @@ void os_host_add(json_t *root, bool light);
 
 /* ---- supervisor.c: the process between tally and a child ---- */
 
-typedef enum os_stage { OS_STAGE_FORK, OS_STAGE_LIMIT, OS_STAGE_CWD, OS_STAGE_STREAM, OS_STAGE_EXEC } os_stage;
+typedef enum os_stage {
+    OS_STAGE_FORK,
+    OS_STAGE_LIMIT,
+    OS_STAGE_CWD,
+    OS_STAGE_STREAM,
+    OS_STAGE_EXEC
+} os_stage;
 
 /* Sent from the forked child when it could not become the program. */
 typedef struct os_exec_failure {
@@ -78,15 +85,16 @@ _Noreturn void os_supervise(const os_child_plan *plan);
 
 /* linux.c reads /proc, /sys and /etc below this folder: "" except in tests. */
 extern const char *os_root;
-json_t *os_gpu_list(bool light);      /* NVML; null when there is no library */
+json_t *os_gpu_list(bool light);        /* NVML; null when there is no library */
 json_t *os_text_or_null(const char *s); /* NULL or "" gives null */
-json_t *os_count_or_null(uint64_t v); /* 0 = unknown gives null */
+json_t *os_count_or_null(uint64_t v);   /* 0 = unknown gives null */
 bool os_cloexec(int fd);
-bool os_pipe(int fds[2]);               /* both ends close-on-exec */
-void os_block_signals(void *old_mask);  /* sigset_t*, for around a fork or a thread start */
+bool os_pipe(int fds[2]);              /* both ends close-on-exec */
+void os_block_signals(void *old_mask); /* sigset_t*, for around a fork or a thread start */
 void os_restore_signals(const void *old_mask);
 
-/* Forces the array to be touched again whenever the number of threads changes, as on machines of several nodes. */
+/* Forces the array to be touched again whenever the number of threads changes, as on machines of several
+ * nodes. */
 void os_membw_assume_nodes(tl_membw *m);
 
 #endif

@@ -73,7 +73,8 @@ char *tl_path_home(void) {
 char *tl_path_cache(void) {
     const char *own = tl_env("TALLY_CACHE"), *xdg = tl_env("XDG_CACHE_HOME");
     if (own) return tl_path_abs(own);
-    if (xdg && xdg[0] == '/') return tl_path_join(xdg, "tally"); /* the XDG rule: relative ones are to be ignored */
+    if (xdg && xdg[0] == '/')
+        return tl_path_join(xdg, "tally"); /* the XDG rule: relative ones are to be ignored */
     char *base = os_cache_home(), *path = tl_path_join(base, "tally");
     free(base);
     return path;

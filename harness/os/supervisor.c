@@ -1,12 +1,13 @@
-/* The process between tally and a child. It lives as long as tally wants the child to and not longer than tally: it
- * blocks on a pipe that only tally can write to, and takes end of file as tally's death. (PR_SET_PDEATHSIG in the
- * child alone would not do: it does not reach grandchildren, and it fires when the *thread* that forked ends.)
+/* The process between tally and a child. It lives as long as tally wants the child to and not longer than
+ * tally: it blocks on a pipe that only tally can write to, and takes end of file as tally's death.
+ * (PR_SET_PDEATHSIG in the child alone would not do: it does not reach grandchildren, and it fires when the
+ * *thread* that forked ends.)
  *
- * Everything here runs after a fork of a process with threads, so only async-signal-safe calls are allowed: no
- * allocation, no stdio, no locks.
+ * Everything here runs after a fork of a process with threads, so only async-signal-safe calls are allowed:
+ * no allocation, no stdio, no locks.
  *
- * The program's zombie is not reaped before the end: while it exists neither its process id nor its group id can be
- * given to a stranger, so a kill can never hit one. */
+ * The program's zombie is not reaped before the end: while it exists neither its process id nor its group id
+ * can be given to a stranger, so a kill can never hit one. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -128,7 +129,8 @@ static _Noreturn void end_all(pid_t child, bool reported) {
             reported = true;
         }
         pid_t gone;
-        while ((gone = waitpid(-1, NULL, WNOHANG)) > 0 || (gone < 0 && errno == EINTR)) {}
+        while ((gone = waitpid(-1, NULL, WNOHANG)) > 0 || (gone < 0 && errno == EINTR)) {
+        }
         if (gone < 0) break; /* ECHILD: nobody is left */
         os_kill_children();
         pause_1ms();
@@ -155,8 +157,10 @@ static void watch(pid_t child) {
         char command = 'K';
         ssize_t n = read(FD_LIFE, &command, 1);
         if (n < 0 && errno == EINTR) continue;
-        if (n == 1 && command == 'T') kill(-child, SIGTERM);
-        else end_all(child, reported);
+        if (n == 1 && command == 'T')
+            kill(-child, SIGTERM);
+        else
+            end_all(child, reported);
     }
 }
 
@@ -175,7 +179,8 @@ _Noreturn void os_supervise(const os_child_plan *plan) {
     int null = open("/dev/null", O_RDWR);
     for (int i = 0; i < 3; i++)
         if (null >= 0) dup2(null, i);
-    bool ok = life >= 0 && report >= 0 && dup2(life, FD_LIFE) == FD_LIFE && dup2(report, FD_REPORT) == FD_REPORT;
+    bool ok =
+        life >= 0 && report >= 0 && dup2(life, FD_LIFE) == FD_LIFE && dup2(report, FD_REPORT) == FD_REPORT;
     if (!ok) {
         kill(child, SIGKILL);
         _exit(127);

@@ -32,7 +32,8 @@ tl_status tl_tcp_free_port(uint16_t *out, tl_err *e) {
     struct sockaddr_in a = loopback(0);
     socklen_t n = sizeof a;
     int fd = new_socket(AF_INET);
-    bool ok = fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof a) == 0 && getsockname(fd, (struct sockaddr *)&a, &n) == 0;
+    bool ok = fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof a) == 0 &&
+              getsockname(fd, (struct sockaddr *)&a, &n) == 0;
     int err = errno;
     tl_fd_close(fd);
     if (!ok) return tl_fail(e, TL_IO, "cannot find a free port on 127.0.0.1: %s", strerror(err));
@@ -61,7 +62,8 @@ static int connect_one(int *fd_out, const struct addrinfo *ai, tl_ns end, tl_ns 
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
         err = errno;
-    else if (connect(fd, ai->ai_addr, ai->ai_addrlen) != 0) err = errno;
+    else if (connect(fd, ai->ai_addr, ai->ai_addrlen) != 0)
+        err = errno;
     while (err == EINPROGRESS || err == EINTR) {
         tl_ns now = os_now();
         if (now >= end) {
@@ -90,14 +92,16 @@ static tl_status connect_failed(const char *host, uint16_t port, int err, tl_err
     return late ? TL_TIMEOUT : TL_HTTP;
 }
 
-tl_status tl_tcp_connect(int *fd_out, const char *host, uint16_t port, tl_ns timeout, tl_ns *connected_at, tl_err *e) {
+tl_status tl_tcp_connect(int *fd_out, const char *host, uint16_t port, tl_ns timeout, tl_ns *connected_at,
+                         tl_err *e) {
     *fd_out = -1;
     size_t n = strlen(host);
     bool bracketed = n > 2 && host[0] == '[' && host[n - 1] == ']'; /* as IPv6 addresses stand in URLs */
     char *name = bracketed ? tl_xstrndup(host + 1, n - 2) : tl_xstrdup(host);
     char service[8];
     snprintf(service, sizeof service, "%u", port);
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV}, *list = NULL;
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV},
+                    *list = NULL;
     int rc = getaddrinfo(name, service, &hints, &list);
     free(name);
     if (rc != 0) {
@@ -107,7 +111,8 @@ tl_status tl_tcp_connect(int *fd_out, const char *host, uint16_t port, tl_ns tim
     }
     tl_ns start = os_now(), end = timeout < UINT64_MAX - start ? start + timeout : UINT64_MAX;
     int err = EHOSTUNREACH;
-    for (struct addrinfo *ai = list; ai && err != 0; ai = ai->ai_next) err = connect_one(fd_out, ai, end, connected_at);
+    for (struct addrinfo *ai = list; ai && err != 0; ai = ai->ai_next)
+        err = connect_one(fd_out, ai, end, connected_at);
     freeaddrinfo(list);
     return err == 0 ? TL_OK : connect_failed(host, port, err, e);
 }

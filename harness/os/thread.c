@@ -1,5 +1,5 @@
-/* Threads, and a lock with one condition. New threads have all signals blocked, so that the handlers of signal.c run
- * on the main thread only and no timed system call of a worker is cut short. */
+/* Threads, and a lock with one condition. New threads have all signals blocked, so that the handlers of
+ * signal.c run on the main thread only and no timed system call of a worker is cut short. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -81,8 +81,8 @@ void tl_mutex_wait(tl_mutex *m) {
     pthread_cond_wait(&m->wake, &m->lock);
 }
 
-/* Condition variables of macOS know the wall clock only. A step of it can make one wait too short or too long, so the
- * wait is cut into slices and the monotonic clock decides. */
+/* Condition variables of macOS know the wall clock only. A step of it can make one wait too short or too
+ * long, so the wait is cut into slices and the monotonic clock decides. */
 bool tl_mutex_wait_for(tl_mutex *m, tl_ns duration) {
     tl_ns end = os_now() + duration;
     for (tl_ns now = os_now(); now < end; now = os_now()) {

@@ -16,13 +16,15 @@ static tl_status find_tree(git_tree **out, git_repository *repo, const char *rev
     char *why = vcs_last_error();
     tl_fail(e, TL_NOT_FOUND, "no revision '%s' in this repository: %s", revision, why);
     free(why);
-    if (git_repository_is_shallow(repo) == 1) tl_remedy(e, "this is a shallow clone: git fetch --unshallow");
-    else tl_remedy(e, "fetch it from where it was published (git fetch --all --tags)");
+    if (git_repository_is_shallow(repo) == 1)
+        tl_remedy(e, "this is a shallow clone: git fetch --unshallow");
+    else
+        tl_remedy(e, "fetch it from where it was published (git fetch --all --tags)");
     return TL_NOT_FOUND;
 }
 
-static tl_status read_entry(tl_buf *out, git_repository *repo, git_tree *tree, const char *revision, const char *file,
-                            tl_err *e) {
+static tl_status read_entry(tl_buf *out, git_repository *repo, git_tree *tree, const char *revision,
+                            const char *file, tl_err *e) {
     tl_status st = TL_OK;
     git_tree_entry *entry = NULL;
     git_blob *blob = NULL;
@@ -43,14 +45,16 @@ static tl_status read_entry(tl_buf *out, git_repository *repo, git_tree *tree, c
     size_t before = out->len, size = (size_t)git_blob_rawsize(blob);
     tl_buf_add(out, git_blob_rawcontent(blob), size);
     if (out->len - before != size)
-        st = tl_fail(e, TL_LIMIT, "'%s' at revision '%s' has %zu bytes: more than the limit", file, revision, size);
+        st = tl_fail(e, TL_LIMIT, "'%s' at revision '%s' has %zu bytes: more than the limit", file, revision,
+                     size);
 out:
     git_blob_free(blob);
     git_tree_entry_free(entry);
     return st;
 }
 
-tl_status tl_vcs_blob_at(tl_buf *out, const char *repo_path, const char *revision, const char *file, tl_err *e) {
+tl_status tl_vcs_blob_at(tl_buf *out, const char *repo_path, const char *revision, const char *file,
+                         tl_err *e) {
     tl_status st = TL_OK;
     git_repository *repo;
     git_tree *tree = NULL;

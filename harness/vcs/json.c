@@ -3,13 +3,20 @@
 
 const char *tl_vcs_state_name(tl_vcs_state s) {
     switch (s) {
-    case TL_VCS_NONE: return "none";
-    case TL_VCS_UNBORN: return "unborn";
-    case TL_VCS_OK: return "ok";
-    case TL_VCS_BARE: return "bare";
-    case TL_VCS_BROKEN: return "broken";
-    case TL_VCS_REFUSED: return "refused";
-    case TL_VCS_UNSUPPORTED: return "unsupported";
+    case TL_VCS_NONE:
+        return "none";
+    case TL_VCS_UNBORN:
+        return "unborn";
+    case TL_VCS_OK:
+        return "ok";
+    case TL_VCS_BARE:
+        return "bare";
+    case TL_VCS_BROKEN:
+        return "broken";
+    case TL_VCS_REFUSED:
+        return "refused";
+    case TL_VCS_UNSUPPORTED:
+        return "unsupported";
     }
     return "unknown";
 }

@@ -1,8 +1,9 @@
-/* The dirty state as one patch and its hash. The hash is over the patch's own bytes: git's patch id ignores white
- * space, and here a blank may be the whole difference.
+/* The dirty state as one patch and its hash. The hash is over the patch's own bytes: git's patch id ignores
+ * white space, and here a blank may be the whole difference.
  *
- * What a patch cannot hold well is written as one line instead: a file above TL_VCS_FILE_MAX (a model beside the
- * scripts), a conflicted file, a nested repository (which has its own record), and what cannot be read. */
+ * What a patch cannot hold well is written as one line instead: a file above TL_VCS_FILE_MAX (a model beside
+ * the scripts), a conflicted file, a nested repository (which has its own record), and what cannot be read.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -23,8 +24,8 @@ static void put(sink *s, const char *p, size_t n) {
     tl_buf_add(&s->text, p, n < room ? n : room);
 }
 
-/* Hex SHA-256 of a regular file (or of a link's target); false when it cannot be read. Never follows a link, never
- * waits for a pipe's other end. */
+/* Hex SHA-256 of a regular file (or of a link's target); false when it cannot be read. Never follows a link,
+ * never waits for a pipe's other end. */
 static bool hash_file(char out[65], uint64_t *size, const char *path) {
     struct stat s;
     if (lstat(path, &s) != 0) return false;
@@ -67,8 +68,8 @@ static void put_line(sink *s, const char *kind, const git_diff_delta *d, const c
         *complete = false;
     }
     char *line = gone ? tl_xprintf("tally: %s file deleted: %s\nold %s\n", kind, d->old_file.path, old_id)
-                      : tl_xprintf("tally: %s file: %s\nold %s new mode %o size %" PRIu64 " sha256 %s\n", kind,
-                                   d->new_file.path, old_id, (unsigned)d->new_file.mode, size, hash);
+                      : tl_xprintf("tally: %s file: %s\nold %s new mode %o size %" PRIu64 " sha256 %s\n",
+                                   kind, d->new_file.path, old_id, (unsigned)d->new_file.mode, size, hash);
     put(s, line, strlen(line));
     free(line);
     free(path);
@@ -112,8 +113,10 @@ static void put_delta(sink *s, git_repository *repo, git_diff *diff, size_t i, b
     git_buf text = {0};
     if (!kind && (git_patch_from_diff(&patch, diff, i) != 0 || !patch || git_patch_to_buf(&text, patch) != 0))
         kind = "unpatchable";
-    if (kind) put_line(s, kind, d, root, complete);
-    else put(s, text.ptr, text.size);
+    if (kind)
+        put_line(s, kind, d, root, complete);
+    else
+        put(s, text.ptr, text.size);
     git_buf_dispose(&text);
     git_patch_free(patch);
 }

@@ -20,9 +20,12 @@ static void add_path(tl_buf *b, const char *path) {
         tl_buf_fmt(b, "/~%s", rest + strcspn(rest, "/"));
         return;
     }
-    if (path[0] == '/' && path[1] == '~') tl_buf_fmt(b, "/~%s", path + 2 + strcspn(path + 2, "/"));
-    else if (strncmp(path, "/root/", 6) == 0) tl_buf_fmt(b, "/~%s", path + 5);
-    else tl_buf_str(b, path);
+    if (path[0] == '/' && path[1] == '~')
+        tl_buf_fmt(b, "/~%s", path + 2 + strcspn(path + 2, "/"));
+    else if (strncmp(path, "/root/", 6) == 0)
+        tl_buf_fmt(b, "/~%s", path + 5);
+    else
+        tl_buf_str(b, path);
 }
 
 static const char *last_of(const char *from, size_t n, char c) {
@@ -131,15 +134,18 @@ static void take_entry(found *f, const git_config_entry *entry) {
         return;
     }
     char *to = subsection(entry->name, "url.", ".insteadof");
-    if (to && *entry->value) TL_PUSH(f->rewrites, f->n_rewrites, f->cap_rewrites, ((rewrite){tl_xstrdup(entry->value), to}));
-    else free(to);
+    if (to && *entry->value)
+        TL_PUSH(f->rewrites, f->n_rewrites, f->cap_rewrites, ((rewrite){tl_xstrdup(entry->value), to}));
+    else
+        free(to);
 }
 
 /* git's rule: the longest prefix wins. */
 static char *expand(const found *f, const char *url) {
     const rewrite *best = NULL;
     for (size_t i = 0; i < f->n_rewrites; i++)
-        if (tl_str_starts(url, f->rewrites[i].from) && (!best || strlen(f->rewrites[i].from) > strlen(best->from)))
+        if (tl_str_starts(url, f->rewrites[i].from) &&
+            (!best || strlen(f->rewrites[i].from) > strlen(best->from)))
             best = &f->rewrites[i];
     return best ? tl_xprintf("%s%s", best->to, url + strlen(best->from)) : tl_xstrdup(url);
 }
@@ -148,8 +154,8 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const tl_vcs_remote *)a)->name, ((const tl_vcs_remote *)b)->name);
 }
 
-/* One plain walk through the configuration. git_remote_list and git_remote_url would do, but they go through regular
- * expressions, and libgit2 1.5 leaks some 20 kB at each match. */
+/* One plain walk through the configuration. git_remote_list and git_remote_url would do, but they go through
+ * regular expressions, and libgit2 1.5 leaks some 20 kB at each match. */
 void vcs_read_remotes(tl_vcs *v, git_repository *repo) {
     git_config *config = NULL, *snapshot = NULL;
     git_config_iterator *it = NULL;

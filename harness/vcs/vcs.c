@@ -1,5 +1,5 @@
-/* Reading a repository's state. Every libgit2 getter may answer with a negative error where a boolean is expected
- * (a garbage HEAD makes all of them do so), so each is compared with 1 or checked for < 0. */
+/* Reading a repository's state. Every libgit2 getter may answer with a negative error where a boolean is
+ * expected (a garbage HEAD makes all of them do so), so each is compared with 1 or checked for < 0. */
 #include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -35,12 +35,16 @@ static char *git_entry_above(const char *dir, bool exact) {
     while (at && !found) {
         char *name = tl_xprintf("%s/.git", tl_str_eq(at, "/") ? "" : at);
         struct stat s;
-        if (lstat(name, &s) == 0) found = name;
-        else free(name);
+        if (lstat(name, &s) == 0)
+            found = name;
+        else
+            free(name);
         char *slash = strrchr(at, '/');
         if (exact || tl_str_eq(at, "/")) break;
-        if (slash == at) slash[1] = 0;
-        else *slash = 0;
+        if (slash == at)
+            slash[1] = 0;
+        else
+            *slash = 0;
     }
     free(at);
     return found;
@@ -52,18 +56,21 @@ static void explain_open(tl_vcs_state *state, char **message, int rc, const char
         char *top = entry ? tl_xstrndup(entry, strlen(entry) - strlen("/.git")) : tl_xstrdup(dir);
         *state = TL_VCS_REFUSED;
         *message = tl_xprintf("the repository belongs to another user; if you trust it: "
-                              "git config --global --add safe.directory %s", *top ? top : "/");
+                              "git config --global --add safe.directory %s",
+                              *top ? top : "/");
         free(top);
     } else if (strstr(why, "unsupported")) {
         *state = TL_VCS_UNSUPPORTED;
         *message = tl_xprintf("libgit2 %s cannot read this repository: %s", LIBGIT2_VERSION, why);
     } else if (entry) {
         *state = TL_VCS_BROKEN;
-        *message = tl_xprintf("'%s' exists, but is not a repository that can be read: %s; see what `git status` says",
-                              entry, why);
+        *message = tl_xprintf(
+            "'%s' exists, but is not a repository that can be read: %s; see what `git status` says", entry,
+            why);
     } else if (rc == GIT_ENOTFOUND) {
         *state = TL_VCS_NONE;
-        *message = tl_xstrdup(exact ? "not checked out" : "not under version control; to record what ran: git init");
+        *message =
+            tl_xstrdup(exact ? "not checked out" : "not under version control; to record what ran: git init");
     } else {
         *state = TL_VCS_BROKEN;
         *message = tl_xprintf("the repository cannot be read: %s", why);
@@ -98,8 +105,11 @@ static void read_branch(tl_vcs *v, git_repository *repo) {
     git_reference *head = NULL;
     if (git_reference_lookup(&head, repo, "HEAD") != 0) return;
     const char *target = git_reference_symbolic_target(head);
-    if (target) v->branch = tl_xstrdup(tl_str_starts(target, "refs/heads/") ? target + strlen("refs/heads/") : target);
-    else v->detached = true;
+    if (target)
+        v->branch =
+            tl_xstrdup(tl_str_starts(target, "refs/heads/") ? target + strlen("refs/heads/") : target);
+    else
+        v->detached = true;
     git_reference_free(head);
 }
 
@@ -134,19 +144,34 @@ static git_tree *read_head(tl_vcs *v, git_repository *repo) {
 static void read_merge_state(tl_vcs *v, git_repository *repo) {
     const char *name = NULL;
     switch (git_repository_state(repo)) {
-    case GIT_REPOSITORY_STATE_NONE: return;
-    case GIT_REPOSITORY_STATE_MERGE: name = "merge"; break;
+    case GIT_REPOSITORY_STATE_NONE:
+        return;
+    case GIT_REPOSITORY_STATE_MERGE:
+        name = "merge";
+        break;
     case GIT_REPOSITORY_STATE_REVERT:
-    case GIT_REPOSITORY_STATE_REVERT_SEQUENCE: name = "revert"; break;
+    case GIT_REPOSITORY_STATE_REVERT_SEQUENCE:
+        name = "revert";
+        break;
     case GIT_REPOSITORY_STATE_CHERRYPICK:
-    case GIT_REPOSITORY_STATE_CHERRYPICK_SEQUENCE: name = "cherry-pick"; break;
-    case GIT_REPOSITORY_STATE_BISECT: name = "bisect"; break;
+    case GIT_REPOSITORY_STATE_CHERRYPICK_SEQUENCE:
+        name = "cherry-pick";
+        break;
+    case GIT_REPOSITORY_STATE_BISECT:
+        name = "bisect";
+        break;
     case GIT_REPOSITORY_STATE_REBASE:
     case GIT_REPOSITORY_STATE_REBASE_INTERACTIVE:
-    case GIT_REPOSITORY_STATE_REBASE_MERGE: name = "rebase"; break;
+    case GIT_REPOSITORY_STATE_REBASE_MERGE:
+        name = "rebase";
+        break;
     case GIT_REPOSITORY_STATE_APPLY_MAILBOX:
-    case GIT_REPOSITORY_STATE_APPLY_MAILBOX_OR_REBASE: name = "apply-mailbox"; break;
-    default: name = "unknown"; break;
+    case GIT_REPOSITORY_STATE_APPLY_MAILBOX_OR_REBASE:
+        name = "apply-mailbox";
+        break;
+    default:
+        name = "unknown";
+        break;
     }
     v->merge_state = tl_xstrdup(name);
 }
@@ -176,8 +201,8 @@ static int count_status(const char *path, unsigned flags, void *ctx) {
     status_walk *w = ctx;
     const unsigned in_index = GIT_STATUS_INDEX_NEW | GIT_STATUS_INDEX_MODIFIED | GIT_STATUS_INDEX_DELETED |
                               GIT_STATUS_INDEX_RENAMED | GIT_STATUS_INDEX_TYPECHANGE;
-    const unsigned in_tree = GIT_STATUS_WT_MODIFIED | GIT_STATUS_WT_DELETED | GIT_STATUS_WT_TYPECHANGE |
-                             GIT_STATUS_WT_RENAMED;
+    const unsigned in_tree =
+        GIT_STATUS_WT_MODIFIED | GIT_STATUS_WT_DELETED | GIT_STATUS_WT_TYPECHANGE | GIT_STATUS_WT_RENAMED;
     if (flags & GIT_STATUS_CONFLICTED) w->v->n_conflict++;
     if (flags & in_index) w->v->n_index++;
     if (flags & in_tree) w->v->n_worktree++;
@@ -288,7 +313,8 @@ static void fold(tl_vcs *v) {
     tl_buf_init(&b, 0);
     tl_buf_fmt(&b, "patch %s\nstate %s\n", v->patch_sha256, v->merge_state ? v->merge_state : "");
     for (size_t i = 0; i < v->n_modules; i++)
-        tl_buf_fmt(&b, "module %s\n%s %s\n", v->modules[i].path, v->modules[i].commit, v->modules[i].dirty_sha256);
+        tl_buf_fmt(&b, "module %s\n%s %s\n", v->modules[i].path, v->modules[i].commit,
+                   v->modules[i].dirty_sha256);
     tl_sha256_hex(b.p, b.len, v->dirty_sha256);
     tl_buf_free(&b);
 }
@@ -338,7 +364,8 @@ tl_status tl_vcs_read(tl_vcs *out, const char *path, tl_err *e) {
     out->path = tl_xstrdup(".");
     out->file_mode = -1;
     struct stat s;
-    if (stat(path, &s) != 0) return tl_fail(e, TL_NOT_FOUND, "cannot read the revision of '%s': it does not exist", path);
+    if (stat(path, &s) != 0)
+        return tl_fail(e, TL_NOT_FOUND, "cannot read the revision of '%s': it does not exist", path);
     char *dir = tl_xstrdup(path);
     if (!S_ISDIR(s.st_mode)) {
         char *slash = strrchr(dir, '/');

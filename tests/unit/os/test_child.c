@@ -30,8 +30,8 @@ static tl_child_spec shell(const char *const *argv) {
     return (tl_child_spec){.argv = argv};
 }
 
-#define SH(name, text)                                                                                         \
-    const char *const name##_argv[] = {"sh", "-c", text, NULL};                                                \
+#define SH(name, text)                                                                                       \
+    const char *const name##_argv[] = {"sh", "-c", text, NULL};                                              \
     tl_child_spec name = shell(name##_argv)
 
 /* Waits up to `limit` until none of the processes exists. */
@@ -172,8 +172,8 @@ static void sigterm_gives_time_to_end_well(void **s) {
 }
 
 /* A shell that starts a background child, one in a session of its own, and then becomes something else. */
-#define FAMILY                                                                                                 \
-    "sleep 300 & echo $! >> pids; setsid sh -c 'echo $$ >> pids; sleep 301 & echo $! >> pids; wait' & "        \
+#define FAMILY                                                                                               \
+    "sleep 300 & echo $! >> pids; setsid sh -c 'echo $$ >> pids; sleep 301 & echo $! >> pids; wait' & "      \
     "echo $$ >> pids; exec sleep 302"
 
 static void descendants_end_with_the_child(void **s) {
@@ -194,7 +194,8 @@ static void descendants_end_with_the_child(void **s) {
 
 static void a_program_that_leaves_a_daemon_is_cleaned_up(void **s) {
     TL_UNUSED(s);
-    SH(spec, "(setsid sh -c 'echo $$ > daemon; exec sleep 300' >/dev/null 2>&1 &) ; while ! [ -s daemon ]; do sleep 0.01; done");
+    SH(spec, "(setsid sh -c 'echo $$ > daemon; exec sleep 300' >/dev/null 2>&1 &) ; while ! [ -s daemon ]; "
+             "do sleep 0.01; done");
     spec.cwd = dir;
     tl_child_result r;
     assert_int_equal(tl_child_run(&r, &spec, 20 * TL_S, NULL), TL_OK);
@@ -207,7 +208,8 @@ static void a_program_that_leaves_a_daemon_is_cleaned_up(void **s) {
     free(path);
 }
 
-/* The parent is killed with SIGKILL: children, grandchildren and those in other sessions are gone within a second. */
+/* The parent is killed with SIGKILL: children, grandchildren and those in other sessions are gone within a
+ * second. */
 static void nobody_survives_a_killed_parent(void **s) {
     TL_UNUSED(s);
     char *path = tl_path_join(dir, "pids");

@@ -68,12 +68,33 @@ static void what_is_not_there_is_null_and_never_zero(void **s) {
     os_root = "/no/such/root";
     setenv("TALLY_NVML", "/no/such/library.so", 1);
     json_t *j = tl_host_snapshot();
-    static const char *const paths[] = {
-        "memory.total_bytes", "memory.available_bytes", "memory.swap_total_bytes", "memory.page_cache_bytes", "load",
-        "pressure.cpu", "pressure.memory", "pressure.io", "power.source", "power.battery_percent", "cpu.model",
-        "cpu.sockets", "cpu.cores", "cpu.cache", "cpu.last_level_cache_bytes", "cpu.governor", "cpu.frequency_mhz",
-        "cpu.flags", "cpu.temperature_c", "cpu.throttle_count", "os.name", "virtual.hypervisor", "virtual.vendor",
-        "virtual.container", "gpu", "memory.transparent_huge_pages", "memory.cgroup_limit_bytes"};
+    static const char *const paths[] = {"memory.total_bytes",
+                                        "memory.available_bytes",
+                                        "memory.swap_total_bytes",
+                                        "memory.page_cache_bytes",
+                                        "load",
+                                        "pressure.cpu",
+                                        "pressure.memory",
+                                        "pressure.io",
+                                        "power.source",
+                                        "power.battery_percent",
+                                        "cpu.model",
+                                        "cpu.sockets",
+                                        "cpu.cores",
+                                        "cpu.cache",
+                                        "cpu.last_level_cache_bytes",
+                                        "cpu.governor",
+                                        "cpu.frequency_mhz",
+                                        "cpu.flags",
+                                        "cpu.temperature_c",
+                                        "cpu.throttle_count",
+                                        "os.name",
+                                        "virtual.hypervisor",
+                                        "virtual.vendor",
+                                        "virtual.container",
+                                        "gpu",
+                                        "memory.transparent_huge_pages",
+                                        "memory.cgroup_limit_bytes"};
     for (size_t i = 0; i < TL_COUNT(paths); i++)
         if (!is_null(j, paths[i])) fail_msg("%s is not null", paths[i]);
     json_decref(j);
@@ -88,13 +109,16 @@ static void what_is_not_there_is_null_and_never_zero(void **s) {
 static void describe_laptop(void) {
     put("proc/cpuinfo", "processor\t: 0\nmodel name\t: Some CPU @ 2.40GHz\ncpu MHz\t\t: 1200.5\n"
                         "flags\t\t: fpu avx avx2 f16c amx_tile_not avx512f hypervisor\n\nprocessor\t: 1\n");
-    put("proc/meminfo", "MemTotal:       16000000 kB\nMemFree: 100 kB\nMemAvailable:    8000000 kB\nCached: 2000000 kB\n"
-                        "SwapTotal:             0 kB\nSwapFree: 0 kB\nDirty: 0 kB\nHugepagesize:  2048 kB\n");
+    put("proc/meminfo",
+        "MemTotal:       16000000 kB\nMemFree: 100 kB\nMemAvailable:    8000000 kB\nCached: 2000000 kB\n"
+        "SwapTotal:             0 kB\nSwapFree: 0 kB\nDirty: 0 kB\nHugepagesize:  2048 kB\n");
     put("proc/loadavg", "0.50 1.25 2.00 3/456 789\n");
     put("proc/self/cgroup", "0::/user.slice/tally\n");
     put("sys/fs/cgroup/user.slice/tally/memory.max", "max\n");
     put("sys/fs/cgroup/user.slice/memory.max", "4096000000\n");
-    put("sys/fs/cgroup/user.slice/memory.current", "96000000\n");
+    put("sys/fs/cgroup/user.slice/memory.current", "1096000000\n");
+    put("sys/fs/cgroup/user.slice/memory.stat", "anon 96000000\nfile 1000000000\ninactive_file 600000000\n"
+                                                "active_file 400000000\n");
     put("sys/fs/cgroup/user.slice/tally/cpu.max", "max 100000\n");
     put("sys/fs/cgroup/user.slice/cpu.max", "50000 100000\n");
     put("sys/devices/system/cpu/present", "0-3\n");
@@ -139,7 +163,8 @@ static void a_described_machine_is_read_right(void **s) {
     describe_laptop();
     os_root = root;
     json_t *j = tl_host_snapshot();
-    uint64_t cache = tl_host_cache_bytes(), memory = tl_host_memory_bytes(), free_bytes = tl_host_memory_available_bytes();
+    uint64_t cache = tl_host_cache_bytes(), memory = tl_host_memory_bytes(),
+             free_bytes = tl_host_memory_available_bytes();
     unsigned cores = tl_core_count(), usable = tl_cpu_count();
     os_root = "";
     assert_int_equal(cache, 6 << 20);

@@ -174,10 +174,12 @@ static int fill_a_disk(void) {
     char *path = tl_path_join(disk, "f"), *big = tl_xalloc(1 << 20);
     put(path, "old");
     if (tl_file_write(path, big, 1 << 20, &e) != TL_IO) return 1;
-    if (!strstr(e.msg, "disk is full") || !strstr(e.msg, path) || !strstr(e.msg, "bytes free") || !*e.remedy) return 2;
+    if (!strstr(e.msg, "disk is full") || !strstr(e.msg, path) || !strstr(e.msg, "bytes free") || !*e.remedy)
+        return 2;
     tl_file_out *o;
     if (tl_file_out_open(&o, path, &e) != TL_OK) return 3;
-    for (int i = 0; i < 1000; i++) fwrite(big, 1, 1000, tl_file_out_stream(o)); /* unchecked, as some callers are */
+    for (int i = 0; i < 1000; i++)
+        fwrite(big, 1, 1000, tl_file_out_stream(o)); /* unchecked, as some callers are */
     if (tl_file_out_commit(o, &e) != TL_IO) return 4;
     tl_names n;
     if (tl_dir_list(&n, disk, &e) != TL_OK || n.n != 1) return 5;
@@ -268,7 +270,8 @@ static void a_file_that_changes_while_read_is_refused(void **s) {
 static void folders_are_made_and_removed_within_their_root(void **s) {
     TL_UNUSED(s);
     tl_err e = {0};
-    char *root = tl_path_join(dir, "root"), *deep = tl_path_join(root, "a/b/../b/c"), *file = tl_path_join(root, "a/f");
+    char *root = tl_path_join(dir, "root"), *deep = tl_path_join(root, "a/b/../b/c"),
+         *file = tl_path_join(root, "a/f");
     char *outside = tl_path_join(dir, "outside"), *kept = tl_path_join(outside, "kept");
     char *link = tl_path_join(root, "a/link"), *odd = tl_path_join(root, "a/-rf * \n'\"");
     assert_int_equal(tl_dir_make(deep, &e), TL_OK);
@@ -300,7 +303,8 @@ static void folders_are_made_and_removed_within_their_root(void **s) {
 static void precious_folders_are_not_removed(void **s) {
     TL_UNUSED(s);
     tl_err e = {0};
-    char *home = tl_path_join(dir, "home/me"), *up = tl_path_join(dir, "home"), *old = tl_path_home(), *link = tl_path_join(dir, "l");
+    char *home = tl_path_join(dir, "home/me"), *up = tl_path_join(dir, "home"), *old = tl_path_home(),
+         *link = tl_path_join(dir, "l");
     assert_int_equal(tl_dir_make(home, &e), TL_OK);
     setenv("HOME", home, 1);
     assert_int_equal(tl_dir_remove("/", &e), TL_REFUSED);
@@ -427,10 +431,13 @@ static void a_lock_names_its_holder_and_ends_with_it(void **s) {
 /* ---- sockets ---- */
 
 static int listen_on(uint16_t port, int family) {
-    struct sockaddr_in a4 = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct sockaddr_in6 a6 = {.sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    struct sockaddr_in a4 = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in6 a6 = {
+        .sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
     int fd = socket(family, SOCK_STREAM, 0);
-    int rc = family == AF_INET ? bind(fd, (struct sockaddr *)&a4, sizeof a4) : bind(fd, (struct sockaddr *)&a6, sizeof a6);
+    int rc = family == AF_INET ? bind(fd, (struct sockaddr *)&a4, sizeof a4)
+                               : bind(fd, (struct sockaddr *)&a6, sizeof a6);
     if (fd < 0 || rc != 0 || listen(fd, 4) != 0) {
         tl_fd_close(fd);
         return -1;
@@ -481,7 +488,8 @@ static void a_silent_server_times_out(void **s) {
     assert_int_equal(listen(server, 0), 0);
     tl_status st = TL_OK;
     size_t n = 0;
-    while (st == TL_OK && n < TL_COUNT(fd)) st = tl_tcp_connect(&fd[n++], "127.0.0.1", port, 100 * TL_MS, NULL, &e);
+    while (st == TL_OK && n < TL_COUNT(fd))
+        st = tl_tcp_connect(&fd[n++], "127.0.0.1", port, 100 * TL_MS, NULL, &e);
     assert_int_equal(st, TL_TIMEOUT);
     for (size_t i = 0; i < n; i++) tl_fd_close(fd[i]);
     tl_fd_close(server);

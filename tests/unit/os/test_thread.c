@@ -38,7 +38,8 @@ static void threads_meet_at_a_lock(void **state) {
     assert_null(tl_thread_join(NULL));
     tl_mutex_lock(s.lock);
     tl_ns start = os_now();
-    while (tl_mutex_wait_for(s.lock, 20 * TL_MS)) {} /* nobody wakes it; a wake for nothing is allowed */
+    while (tl_mutex_wait_for(s.lock, 20 * TL_MS)) {
+    } /* nobody wakes it; a wake for nothing is allowed */
     assert_true(os_now() - start >= 20 * TL_MS);
     tl_mutex_unlock(s.lock);
     tl_mutex_free(s.lock);
@@ -96,7 +97,8 @@ static void bandwidth_is_read_and_proven(void **state) {
     assert_int_equal(r.n, 1); /* one pass even when there is no time */
     os_membw_assume_nodes(m);
     for (unsigned threads = 1; threads <= 3; threads++)
-        assert_int_equal(tl_membw_read(&r, m, threads, TL_MS, &e), TL_OK); /* touched anew, the sum still right */
+        assert_int_equal(tl_membw_read(&r, m, threads, TL_MS, &e),
+                         TL_OK); /* touched anew, the sum still right */
     tl_membw_free(m);
 }
 

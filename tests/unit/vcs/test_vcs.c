@@ -1,5 +1,5 @@
-/* vcs: repositories in every condition, made by the real git. Without git those cases are skipped, one by one and
- * counted. */
+/* vcs: repositories in every condition, made by the real git. Without git those cases are skipped, one by one
+ * and counted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,12 +11,13 @@
 #include "os/os.h"
 #include "vcs/vcs.h"
 
-static char *root;   /* temporary folder of this program; also HOME, so that no configuration of the user counts */
-static char *repo;   /* a fresh repository for each case: root/repo-N */
+static char
+    *root; /* temporary folder of this program; also HOME, so that no configuration of the user counts */
+static char *repo; /* a fresh repository for each case: root/repo-N */
 static unsigned serial, skipped;
 
-/* libgit2 1.5's regular expressions (reading .gitmodules, guessing at unknown revisions) never free what a match
- * needs; vcs avoids them wherever it can. */
+/* libgit2 1.5's regular expressions (reading .gitmodules, guessing at unknown revisions) never free what a
+ * match needs; vcs avoids them wherever it can. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void) {
     return "leak:libpcre2\n";
@@ -27,8 +28,9 @@ const char *__lsan_default_suppressions(void) {
 #define GIT(...) git_in(repo, (const char *const[]){"git", __VA_ARGS__, NULL})
 
 static void git_in(const char *dir, const char *const *argv) {
-    const char *const add[] = {"GIT_AUTHOR_DATE=2026-01-02T03:04:05Z", "GIT_COMMITTER_DATE=2026-01-02T03:04:05Z",
-                               "GIT_CONFIG_NOSYSTEM=1", "LC_ALL=C", NULL};
+    const char *const add[] = {"GIT_AUTHOR_DATE=2026-01-02T03:04:05Z",
+                               "GIT_COMMITTER_DATE=2026-01-02T03:04:05Z", "GIT_CONFIG_NOSYSTEM=1", "LC_ALL=C",
+                               NULL};
     tl_child_spec spec = {.argv = argv, .cwd = dir, .env_add = add};
     tl_child_result r;
     tl_err e = {0};
@@ -577,33 +579,32 @@ static void a_lock_does_not_matter(void **s) {
 
 static void urls_lose_what_is_secret(void **s) {
     TL_UNUSED(s);
-    static const char *const cases[][2] = {
-        {"https://u:p@h:8443/r", "https://h:8443/r"},
-        {"https://TOKEN@h/r", "https://h/r"},
-        {"ssh://u@h:22/r", "ssh://h:22/r"},
-        {"git@h:r", "git@h:r"},
-        {"alice@h:r", "h:r"},
-        {"u:p@h:r", "h:r"},
-        {"https://h/r?access_token=x", "https://h/r"},
-        {"https://h/r#token", "https://h/r"},
-        {"file:///home/alice/r", "file:///~/r"},
-        {"/home/alice/r", "/~/r"},
-        {"/Users/alice/r", "/~/r"},
-        {"/root/r", "/~/r"},
-        {"/srv/git/r", "/srv/git/r"},
-        {"h:/home/alice/r", "h:/~/r"},
-        {"ssh://h/~alice/r", "ssh://h/~/r"},
-        {"https://u:p@[::1]:8443/r", "https://[::1]:8443/r"},
-        {"https://[::1]/r", "https://[::1]/r"},
-        {"git@[::1]:r", "git@[::1]:r"},
-        {"https://u:p/w@h/r", "https://h/r"},
-        {"https://u:p#w@h/r", "https://h/r"},
-        {"https://u:p@w@h/r", "https://h/r"},
-        {"https://h/@scope/r", "https://h/@scope/r"},
-        {"gcrypt::https://u:p@h/r", "gcrypt::https://h/r"},
-        {"ext::sh -c secret", "ext::(command)"},
-        {"../r", "../r"},
-        {"", ""}};
+    static const char *const cases[][2] = {{"https://u:p@h:8443/r", "https://h:8443/r"},
+                                           {"https://TOKEN@h/r", "https://h/r"},
+                                           {"ssh://u@h:22/r", "ssh://h:22/r"},
+                                           {"git@h:r", "git@h:r"},
+                                           {"alice@h:r", "h:r"},
+                                           {"u:p@h:r", "h:r"},
+                                           {"https://h/r?access_token=x", "https://h/r"},
+                                           {"https://h/r#token", "https://h/r"},
+                                           {"file:///home/alice/r", "file:///~/r"},
+                                           {"/home/alice/r", "/~/r"},
+                                           {"/Users/alice/r", "/~/r"},
+                                           {"/root/r", "/~/r"},
+                                           {"/srv/git/r", "/srv/git/r"},
+                                           {"h:/home/alice/r", "h:/~/r"},
+                                           {"ssh://h/~alice/r", "ssh://h/~/r"},
+                                           {"https://u:p@[::1]:8443/r", "https://[::1]:8443/r"},
+                                           {"https://[::1]/r", "https://[::1]/r"},
+                                           {"git@[::1]:r", "git@[::1]:r"},
+                                           {"https://u:p/w@h/r", "https://h/r"},
+                                           {"https://u:p#w@h/r", "https://h/r"},
+                                           {"https://u:p@w@h/r", "https://h/r"},
+                                           {"https://h/@scope/r", "https://h/@scope/r"},
+                                           {"gcrypt::https://u:p@h/r", "gcrypt::https://h/r"},
+                                           {"ext::sh -c secret", "ext::(command)"},
+                                           {"../r", "../r"},
+                                           {"", ""}};
     for (size_t i = 0; i < TL_COUNT(cases); i++) {
         char *got = tl_vcs_scrub_url(cases[i][0]);
         if (!tl_str_eq(got, cases[i][1])) fail_msg("%s: %s, not %s", cases[i][0], got, cases[i][1]);
@@ -615,7 +616,8 @@ static void remotes_are_scrubbed_after_expansion(void **s) {
     TL_UNUSED(s);
     first_commit();
     GIT("remote", "add", "origin", "https://user:hunter2@example.org:8443/me/r.git");
-    GIT("remote", "add", "copy", "short:me/r.git"); /* the user's configuration expands it to a URL with a token */
+    GIT("remote", "add", "copy",
+        "short:me/r.git"); /* the user's configuration expands it to a URL with a token */
     tl_vcs v = read_at(repo);
     json_t *j = tl_vcs_json(&v);
     char *text = tl_json_canonical(j);
@@ -624,7 +626,8 @@ static void remotes_are_scrubbed_after_expansion(void **s) {
     assert_int_equal(v.n_remotes, 2);
     for (size_t i = 0; i < 2; i++) {
         bool origin = tl_str_eq(v.remotes[i].name, "origin");
-        assert_string_equal(v.remotes[i].url, origin ? "https://example.org:8443/me/r.git" : "https://example.org/me/r.git");
+        assert_string_equal(v.remotes[i].url,
+                            origin ? "https://example.org:8443/me/r.git" : "https://example.org/me/r.git");
     }
     free(text);
     json_decref(j);
