@@ -152,7 +152,7 @@ static void part(tl_buf *b, const fig *f, size_t i, bool *first) {
 
 /* The series' name in the key, cut where the drawing ends (the page's table has it whole). */
 static void entry(tl_buf *b, const fig_series *s, double k) {
-    const int columns = k < 1 ? 34 : 72;
+    const int columns = k < 1 ? 36 : 72;
     tl_buf_str(b, " title ");
     if (tl_utf8_width(s->name) <= columns) {
         quote(b, s->name);

@@ -119,12 +119,46 @@ static void check_figure(rep *r, rep_block *k, const rep_span *s) {
     json_object_set_new(k->spec, "id", json_string(k->id));
     if (!json_object_get(k->spec, "lang")) json_object_set_new(k->spec, "lang", json_string(r->w->lang));
     if (tl_json_str(s->attrs, "alt", NULL)) json_object_set(k->spec, "alt", json_object_get(s->attrs, "alt"));
-    if (tl_json_str(k->spec, "alt", "")[0] == 0 && k->caption) json_object_set_new(k->spec, "alt", json_string(k->caption));
+    if (tl_json_str(k->spec, "alt", "")[0] == 0 && k->caption && !strstr(k->caption, "{= ")) json_object_set_new(k->spec, "alt", json_string(k->caption));
     tl_err e = {0};
     if (tl_figure_check(k->spec, &e) != TL_OK) rep_problem_add(r, k->from, e.remedy, "%s", e.msg);
     rep_label l = rep_value_label(k->json);
     if (l == REP_NONE) rep_problem_add(r, k->from, NULL, "figure '%s' has no label", k->id);
     if (l == REP_MEASURED && tl_json_str(k->json, "run", "")[0] == 0) rep_problem_add(r, k->from, NULL, "figure '%s' is measured, but names no run", k->id);
+}
+
+/* A caption may name values: {= EXPR}. Goes over its parts: text (expr NULL) and expressions. */
+static const char *caption_part(const char *p, char **text, char **expr) {
+    const char *open = strstr(p, "{= "), *close = open ? strchr(open, '}') : NULL;
+    *text = close ? tl_xstrndup(p, (size_t)(open - p)) : tl_xstrdup(p);
+    *expr = close ? tl_xstrndup(open + 3, (size_t)(close - open - 3)) : NULL;
+    return close ? close + 1 : p + strlen(p);
+}
+
+static void ask_caption(rep *r, const char *caption, size_t from) {
+    for (const char *p = caption; p && *p;) {
+        char *text, *expr;
+        p = caption_part(p, &text, &expr);
+        rep_lint_text(r, text, from, "caption");
+        if (expr) rep_ask_value(r, expr, from, true);
+        free(text), free(expr);
+    }
+}
+
+static void caption_print(tl_buf *b, const rep *r, const char *caption, bool html) {
+    for (const char *p = caption; p && *p;) {
+        char *text, *expr;
+        p = caption_part(p, &text, &expr);
+        if (html) tl_buf_html(b, text);
+        else rep_md(b, text);
+        for (size_t i = 0; expr && i < r->n_values; i++) {
+            const rep_value *v = &r->values[i];
+            if (strcmp(v->expr, expr) != 0 || v->json == NULL) continue;
+            if (html) rep_value_html(b, r, v->json, v->note);
+            else rep_value_text(b, r, v);
+        }
+        free(text), free(expr);
+    }
 }
 
 static void ask(rep *r, rep_span *s) {
@@ -145,7 +179,7 @@ static void ask(rep *r, rep_span *s) {
     } else {
         const char *caption = own ? own : tl_json_str(k.json, "caption", NULL);
         k.caption = tl_xstrdup(caption);
-        if (caption) rep_lint_text(r, caption, s->from, "caption");
+        ask_caption(r, caption, s->from);
         if (strcmp(k.kind, "figure") == 0) check_figure(r, &k, s);
         if (table_like(k.kind)) check_table(r, &k);
         if (strcmp(k.kind, "formula") == 0) rep_value_check(r, json_object_get(k.json, "value"), s->from, "the formula's value");
@@ -239,9 +273,8 @@ static void source_html(tl_buf *b, const rep *r, const rep_block *k) {
 
 static void caption_html(tl_buf *b, const rep *r, const rep_block *k, const char *word) {
     tl_buf_fmt(b, "<figcaption><b>%s %zu</b>", word, k->number);
-    if (k->caption) tl_buf_str(b, "　"), text_html(b, k->caption);
+    if (k->caption) tl_buf_str(b, "　"), caption_print(b, r, k->caption, true);
     tl_buf_str(b, "</figcaption>");
-    TL_UNUSED(r);
 }
 
 static void number_cell(tl_buf *b, const json_t *p, const char *key) {
@@ -427,9 +460,9 @@ static void source_text(tl_buf *b, const rep *r, const rep_block *k) {
     tl_buf_str(b, "\n");
 }
 
-static void caption_text(tl_buf *b, const rep_block *k, const char *word) {
+static void caption_text(tl_buf *b, const rep *r, const rep_block *k, const char *word) {
     tl_buf_fmt(b, "\n**%s %zu**", word, k->number);
-    if (k->caption) tl_buf_str(b, " "), rep_md(b, k->caption);
+    if (k->caption) tl_buf_str(b, " "), caption_print(b, r, k->caption, false);
     tl_buf_str(b, "\n");
 }
 
@@ -466,7 +499,7 @@ static void table_text(tl_buf *b, const rep *r, const rep_block *k) {
         }
     }
     tl_buf_str(b, "\n");
-    if (k->caption) caption_text(b, k, r->w->table);
+    if (k->caption) caption_text(b, r, k, r->w->table);
     source_text(b, r, k);
 }
 
@@ -474,7 +507,7 @@ void rep_block_text(tl_buf *b, const rep *r, const rep_block *k) {
     if (strcmp(k->kind, "figure") == 0) {
         tl_buf_str(b, "!["), rep_md(b, tl_json_str(k->spec, "alt", ""));
         tl_buf_fmt(b, "](figures/%s.svg)\n", k->id);
-        caption_text(b, k, r->w->figure);
+        caption_text(b, r, k, r->w->figure);
         source_text(b, r, k);
     } else if (table_like(k->kind)) {
         table_text(b, r, k);

@@ -30,13 +30,15 @@ static void span(tl_buf *b, const rep *r, const rep_span *s) {
     if (s->kind == SPAN_BLOCK) rep_block_text(b, r, &r->blocks[s->item]);
     if (s->kind != SPAN_VALUE && s->kind != SPAN_BARE) return;
     const rep_value *v = &r->values[s->item];
+    if (s->kind == SPAN_VALUE) {
+        rep_value_text(b, r, v);
+        return;
+    }
     tl_buf t;
     tl_buf_init(&t, 0);
-    if (s->kind == SPAN_BARE) rep_number(&t, v->json);
-    else rep_quantity(&t, v->json);
+    rep_number(&t, v->json);
     rep_md(b, t.p);
     tl_buf_free(&t);
-    if (s->kind == SPAN_VALUE) tl_buf_fmt(b, "%s%s%s[^tally-%zu]", r->w->open, r->w->label[rep_value_label(v->json)], r->w->close, v->note);
 }
 
 void rep_markdown(tl_buf *b, const rep *r) {

@@ -55,7 +55,7 @@ static const char CSS[] =
     "overflow-wrap:anywhere}.tree ul{list-style:none;padding-left:1.4rem;border-left:1px solid var(--line);margin-left:.35rem}\n"
     ".sources,.footnotes{border-top:1px solid var(--line);margin-top:3rem;font-size:.86rem}.sources h2{font-size:1rem;margin:1rem 0 .4rem}"
     ".sources ol{padding-left:1.6rem}.sources li:target{background:var(--panel)}.sources .tree li{list-style:none}\n"
-    "footer{border-top:1px solid var(--line);margin-top:2rem;padding-top:1rem;font-size:.85rem;color:var(--soft)}footer span{white-space:nowrap}footer .chip{margin:0 .3em}sup{line-height:0}.src code{font-size:1em}\n"
+    "footer{border-top:1px solid var(--line);margin-top:2rem;padding-top:1rem;font-size:.85rem;color:var(--soft)}footer span{white-space:nowrap}footer .chip{margin:0 .6em 0 .2em}sup{line-height:0}.src code{font-size:1em}\n"
     "@media (max-width:600px){body{font-size:16px}main{padding:1.4rem 1rem 4rem}h1{font-size:1.55rem}.plot.wide{display:none}.plot.narrow{display:block}\n"
     ".cards table,.cards tbody,.cards tr{display:block}.cards thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}\n"
     ".cards tr{border:1px solid var(--line);border-radius:8px;padding:.3rem .8rem;margin:.6rem 0;background:var(--panel)}\n"

@@ -86,7 +86,7 @@ static void check(rep *r) {
     rep_lint(r);
     rep_ask_values(r);
     rep_ask_blocks(r);
-    rep_html(r);
+    if (!r->too_big) rep_html(r);
     if (r->n_problems > 1) qsort(r->problems, r->n_problems, sizeof *r->problems, by_place);
 }
 

@@ -16,6 +16,7 @@
  *   ```figure id=fig-1 caption="..."     text handed to the source as it is
  *   ```table id=.. caption=..   ```formula   ```rerun
  *   ```mermaid                           passes through
+ * A caption may hold {= EXPR}, printed like `= EXPR`.
  * EXPR and the text of a block belong to the source; this module gives them no meaning.
  *
  * The law: a number with a performance unit (tok/s, GB/s, GB, ms, s, W, J, %, x, FLOPS, ...) in prose, a table, a heading or

@@ -78,6 +78,7 @@ typedef struct rep {
     rep_problem *problems;
     size_t n_problems, cap_problems;
     tl_buf html; /* the body from the parse tree */
+    bool too_big; /* a table over the limits: cmark must not see it */
 } rep;
 
 /* report.c */
@@ -107,6 +108,9 @@ bool rep_unit_is_performance(const char *unit);
 
 /* value.c */
 void rep_ask_values(rep *r);
+/* The value of an expression, asked once; with a footnote of its own when `noted`. */
+size_t rep_ask_value(rep *r, const char *expr, size_t from, bool noted);
+void rep_value_text(tl_buf *b, const rep *r, const rep_value *v); /* Markdown: quantity, label, footnote mark */
 void rep_value_check(rep *r, const json_t *v, size_t from, const char *what);
 void rep_number(tl_buf *b, const json_t *v); /* number and interval, without unit */
 void rep_quantity(tl_buf *b, const json_t *v);

@@ -113,6 +113,7 @@ static size_t table(rep *r, size_t from, size_t from_end, size_t delim_end) {
     const char *s = r->text.p;
     cell head[COLUMNS_MAX], row[COLUMNS_MAX];
     size_t n = split(s, from, from_end, head), m = split(s, from_end + 1, delim_end, row), rows = 0;
+    r->too_big |= n > COLUMNS_MAX;
     if (n > COLUMNS_MAX) rep_problem_add(r, from, "at most 64 columns", "a table with %zu columns", n);
     if (n != m) rep_problem_add(r, from, "make them equal", "the table's header has %zu cells, the line below it %zu: this is no table", n, m);
     char *headers[COLUMNS_MAX] = {0};
@@ -127,6 +128,7 @@ static size_t table(rep *r, size_t from, size_t from_end, size_t delim_end) {
         if (k > n) rep_problem_add(r, at, "a '|' inside a cell is written \\|", "the row has %zu cells, its header %zu: the rest would be lost", k, n);
         for (size_t i = 0; i < k && i < n; i++) body_cell(r, row[i], headers[i], &borne[i]);
         at += len + 1;
+        r->too_big |= rows >= ROWS_MAX;
         if (++rows == ROWS_MAX + 1) rep_problem_add(r, at - len - 1, "split it", "a table with more than %d rows", ROWS_MAX);
     }
     for (size_t i = 0; i < n; i++) {

@@ -122,8 +122,23 @@ void rep_value_html(tl_buf *b, const rep *r, const json_t *v, size_t note) {
     tl_buf_str(b, "<span class=\"v\">");
     tl_buf_html(b, t.p);
     rep_chip_html(b, r, rep_value_label(v), note);
+    if (note && tl_json_str(v, "stale", "")[0]) {
+        tl_buf_fmt(b, "<span class=\"stale\" title=\"%s%s", r->w->stale, r->w->colon);
+        tl_buf_html(b, tl_json_str(v, "stale", ""));
+        tl_buf_str(b, "\">●</span>");
+    }
     tl_buf_str(b, "</span>");
     tl_buf_free(&t);
+}
+
+void rep_value_text(tl_buf *b, const rep *r, const rep_value *v) {
+    tl_buf t;
+    tl_buf_init(&t, 0);
+    rep_quantity(&t, v->json);
+    rep_md(b, t.p);
+    tl_buf_free(&t);
+    rep_label l = rep_value_label(v->json);
+    if (l != REP_NONE) tl_buf_fmt(b, "%s%s%s[^tally-%zu]", r->w->open, r->w->label[l], r->w->close, v->note);
 }
 
 /* The facts of a source in the order in which they are said; NULL entries are absent. */
@@ -269,25 +284,28 @@ static void check_bare(rep *r, const rep_span *s, const json_t *v) {
     }
 }
 
-static size_t ask(rep *r, const rep_span *s) {
+size_t rep_ask_value(rep *r, const char *expr, size_t from, bool noted) {
     for (size_t i = 0; i < r->n_values; i++) {
-        if (strcmp(r->values[i].expr, s->expr) == 0) return i;
+        if (strcmp(r->values[i].expr, expr) != 0) continue;
+        if (noted && r->values[i].note == 0 && r->values[i].json) r->values[i].note = ++r->n_notes;
+        return i;
     }
     tl_err e = {0};
     tl_report_pos pos = {.file = r->spec->path};
-    rep_position(r, s->from, &pos.line, &pos.column);
+    rep_position(r, from, &pos.line, &pos.column);
     json_t *v = NULL;
-    tl_status st = r->source->value(&v, r->source->ctx, s->expr, &pos, &e);
+    tl_status st = r->source->value(&v, r->source->ctx, expr, &pos, &e);
     if (st != TL_OK || v == NULL) {
-        rep_problem_add(r, s->from, e.remedy, "`%.80s`: %s", s->expr, e.msg[0] ? e.msg : "the source has no such value");
+        rep_problem_add(r, from, e.remedy, "`%.80s`: %s", expr, e.msg[0] ? e.msg : "the source has no such value");
         json_decref(v);
         v = NULL;
     } else {
-        char *what = tl_xprintf("`%.80s`", s->expr);
-        rep_value_check(r, v, s->from, what);
+        char *what = tl_xprintf("`%.80s`", expr);
+        rep_value_check(r, v, from, what);
         free(what);
     }
-    TL_PUSH(r->values, r->n_values, r->cap_values, ((rep_value){.expr = tl_xstrdup(s->expr), .json = v, .from = s->from}));
+    TL_PUSH(r->values, r->n_values, r->cap_values, ((rep_value){.expr = tl_xstrdup(expr), .json = v, .from = from}));
+    if (noted && v != NULL) r->values[r->n_values - 1].note = ++r->n_notes;
     return r->n_values - 1;
 }
 
@@ -295,10 +313,8 @@ void rep_ask_values(rep *r) {
     for (size_t i = 0; i < r->n_spans; i++) {
         rep_span *s = &r->spans[i];
         if (s->kind != SPAN_VALUE && s->kind != SPAN_BARE) continue;
-        s->item = ask(r, s);
+        s->item = rep_ask_value(r, s->expr, s->from, s->kind == SPAN_VALUE);
         rep_value *v = &r->values[s->item];
-        if (v->json == NULL) continue;
-        if (s->kind == SPAN_BARE) check_bare(r, s, v->json);
-        if (s->kind == SPAN_VALUE && v->note == 0) v->note = ++r->n_notes;
+        if (s->kind == SPAN_BARE && v->json != NULL) check_bare(r, s, v->json);
     }
 }

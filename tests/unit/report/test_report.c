@@ -201,6 +201,18 @@ static void caption_of_the_source_is_checked(void **state) {
     free(path);
 }
 
+static void caption_with_a_value(void **state) {
+    TL_UNUSED(state);
+    law l = {.lang = "en"};
+    json_t *facts = build_text("---\ntitle: x\nlang: en\n---\n\n```figure id=f caption=\"It reads {= probe.read} <b>.\"\n```\n", &l);
+    char *html = out_text("report.html"), *md = out_text("report.md");
+    assert_non_null(strstr(md, "It reads 37.4 ± 0.9 GB/s[measured][^tally-1] \\<b\\>."));
+    assert_non_null(strstr(html, "href=\"#v-1\">measured</a></span> &lt;b&gt;.</figcaption>"));
+    well_formed("report.html");
+    free(html), free(md);
+    json_decref(facts);
+}
+
 static void wrong_manifests(void **state) {
     TL_UNUSED(state);
     static const struct { const char *text; tl_status st; } cases[] = {
@@ -244,6 +256,7 @@ int main(void) {
         cmocka_unit_test(emphasis_between_han),
         cmocka_unit_test(hostile_values_stay_text),
         cmocka_unit_test(caption_of_the_source_is_checked),
+        cmocka_unit_test(caption_with_a_value),
         cmocka_unit_test(wrong_manifests),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
