@@ -43,13 +43,21 @@ static _Noreturn void give_up(int fd, os_stage stage) {
     _exit(127);
 }
 
-static bool set_limit(int what, uint64_t value) {
-    if (value == 0) return true;
+/* False when the limit in force is stricter already. */
+static bool lower(struct rlimit *l, uint64_t value) {
+    if (l->rlim_max != RLIM_INFINITY && (rlim_t)value > l->rlim_max) return false;
+    l->rlim_cur = l->rlim_max = (rlim_t)value;
+    return true;
+}
+
+/* A macro, because the resource's type differs between systems. */
+#define SET_LIMIT(what, value)                                                                               \
+    ((value) == 0 || (getrlimit(what, &l) == 0 && (!lower(&l, value) || setrlimit(what, &l) == 0)))
+
+static bool set_limits(const os_child_plan *p) {
     struct rlimit l;
-    if (getrlimit(what, &l) != 0) return false;
-    if (l.rlim_max != RLIM_INFINITY && (rlim_t)value > l.rlim_max) return true; /* already stricter */
-    l.rlim_cur = l.rlim_max = (rlim_t)value;
-    return setrlimit(what, &l) == 0;
+    return SET_LIMIT(RLIMIT_CPU, p->limit_cpu_s) && SET_LIMIT(RLIMIT_AS, p->limit_memory_bytes) &&
+           SET_LIMIT(RLIMIT_FSIZE, p->limit_file_bytes);
 }
 
 static void default_signals(void) {
@@ -80,9 +88,7 @@ static _Noreturn void become_program(const os_child_plan *p, pid_t supervisor) {
     if (dup2(high, FD_EXEC) < 0 || fcntl(FD_EXEC, F_SETFD, FD_CLOEXEC) != 0) give_up(high, OS_STAGE_STREAM);
     os_close_from(FD_EXEC + 1);
     if (p->cwd && chdir(p->cwd) != 0) give_up(FD_EXEC, OS_STAGE_CWD);
-    if (!set_limit(RLIMIT_CPU, p->limit_cpu_s) || !set_limit(RLIMIT_AS, p->limit_memory_bytes) ||
-        !set_limit(RLIMIT_FSIZE, p->limit_file_bytes))
-        give_up(FD_EXEC, OS_STAGE_LIMIT);
+    if (!set_limits(p)) give_up(FD_EXEC, OS_STAGE_LIMIT);
     default_signals();
     execve(p->path, p->argv, p->env);
     give_up(FD_EXEC, OS_STAGE_EXEC);

@@ -165,6 +165,7 @@ static void what_cannot_be_read_is_named(void **s) {
     free(link);
 }
 
+#ifdef __linux__
 /* In a process of its own, on a file system of 64 KiB that only it sees. 77: not allowed here. */
 static int fill_a_disk(void) {
     tl_err e = {0};
@@ -188,6 +189,11 @@ static int fill_a_disk(void) {
     if (tl_file_read(&b, path, 0, &e) != TL_OK || !tl_str_eq(b.p, "old")) return 6;
     return 0;
 }
+#else
+static int fill_a_disk(void) {
+    return 77;
+}
+#endif
 
 static void a_full_disk_is_named_and_nothing_is_lost(void **s) {
     TL_UNUSED(s);
