@@ -52,10 +52,15 @@ static tl_status load(rep *r, const tl_report_spec *spec, tl_err *e) {
     tl_status st = TL_OK;
     tl_buf raw;
     tl_buf_init(&raw, 0);
-    TRY(tl_file_read(&raw, spec->path, TL_REPORT_MAX_BYTES, e));
+    if (spec->text == NULL) {
+        TRY(tl_file_read(&raw, spec->path, TL_REPORT_MAX_BYTES, e));
+    } else if (spec->text_len > TL_REPORT_MAX_BYTES) {
+        st = tl_fail(e, TL_LIMIT, "%s: more than %zu bytes", spec->path, TL_REPORT_MAX_BYTES);
+        goto out;
+    } else {
+        tl_buf_add(&raw, spec->text, spec->text_len);
+    }
     if (!tl_utf8_valid(raw.p, raw.len)) {
-        size_t at = 0;
-        while (at < raw.len && tl_utf8_valid(raw.p, at + 1 < raw.len ? at + 1 : raw.len)) at++;
         size_t good = 0; /* the longest valid start: by lines, then it is near enough to find */
         for (size_t i = 0; i < raw.len; i++) {
             if (raw.p[i] == '\n' && tl_utf8_valid(raw.p + good, i - good)) good = i + 1;

@@ -73,6 +73,8 @@ typedef struct tl_report_source {
 
 typedef struct tl_report_spec {
     const char *path;    /* report.md */
+    const char *text;    /* its text, when it is not to be read from path; with text_len */
+    size_t text_len;
     const char *out_dir; /* e.g. build/reports/NAME; ignored when check_only */
     const char *name;    /* NAME; NULL = the name of the folder that holds report.md */
     const char *command_base; /* put before "#fig-1" in re-run commands; NULL = OUT_DIR/report.html */
