@@ -27,6 +27,8 @@ double *tl_sample_sorted(const double *x, size_t n);
 double tl_sample_sorted_median(const double *sorted, size_t n);
 /* Percentile bootstrap's 95 % limits out of b sorted replicates. */
 void tl_sample_boot_limits(double *lo, double *hi, double *replicates, size_t b);
+/* tl_stat_outliers with another bar than 3.5. */
+size_t tl_sample_outliers(bool *flag, const double *x, size_t n, double z);
 /* json integer, or null for the sentinel. */
 json_t *tl_sample_int(int64_t v, int64_t none);
 

@@ -31,7 +31,7 @@ static double mad_around(const double *x, size_t n, double median)
     return m;
 }
 
-size_t tl_stat_outliers(bool *flag, const double *x, size_t n)
+size_t tl_sample_outliers(bool *flag, const double *x, size_t n, double z)
 {
     const double median = tl_stat_median(x, n);
     double scale = n ? MAD_TO_SD * mad_around(x, n, median) : 0, sum = 0;
@@ -42,11 +42,13 @@ size_t tl_stat_outliers(bool *flag, const double *x, size_t n)
     }
     size_t found = 0;
     for (size_t i = 0; i < n; i++) {
-        flag[i] = scale > 0 && fabs(x[i] - median) / scale > OUTLIER_Z;
+        flag[i] = scale > 0 && fabs(x[i] - median) / scale > z;
         found += flag[i];
     }
     return found;
 }
+
+size_t tl_stat_outliers(bool *flag, const double *x, size_t n) { return tl_sample_outliers(flag, x, n, OUTLIER_Z); }
 
 void tl_sample_boot_limits(double *lo, double *hi, double *replicates, size_t b)
 {

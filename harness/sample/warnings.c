@@ -3,6 +3,9 @@
 
 #include "sample/sample_impl.h"
 
+/* Of 40 normal values one passes 3.5 in every twelfth series: enough for a mark in a table, not for a warning. */
+#define WARN_Z 5.0
+
 typedef struct ranked {
     double v;
     size_t i;
@@ -48,12 +51,14 @@ double tl_stat_lag1(const double *x, size_t n)
 {
     if (n < 3) return NAN;
     double mean = 0, num = 0, den = 0;
-    for (size_t i = 0; i < n; i++) mean += x[i] / (double)n;
+    for (size_t i = 0; i < n; i++) mean += x[i];
+    mean /= (double)n;
     for (size_t i = 0; i < n; i++) {
         den += (x[i] - mean) * (x[i] - mean);
         if (i) num += (x[i] - mean) * (x[i - 1] - mean);
     }
-    return den > 0 ? num / den : NAN;
+    /* Rounding of the mean alone is no variation. */
+    return den > 1e-24 * mean * mean * (double)n ? num / den : NAN;
 }
 
 /* Rank correlation with time beyond chance (normal approximation, |z| > 2.58, 1 %) and halves that differ by 1 %. */
@@ -97,7 +102,7 @@ static bool slow_start(double *first, double *rest, const double *x, size_t n)
 {
     if (n < 5) return false;
     bool *flag = tl_xalloc(n * sizeof *flag);
-    tl_stat_outliers(flag, x, n);
+    tl_sample_outliers(flag, x, n, WARN_Z);
     const bool only_first = flag[0] && !flag[1];
     free(flag);
     *first = x[0];
@@ -140,7 +145,7 @@ size_t tl_stat_warnings(tl_warning out[TL_WARN_KINDS], const double *x, size_t n
             "Neighbouring values resemble each other (lag-1 correlation %.2f), so the interval is too narrow; take more "
             "blocks spread over time.", r);
     bool *flag = tl_xalloc(n * sizeof *flag);
-    const size_t odd = tl_stat_outliers(flag, x, n);
+    const size_t odd = tl_sample_outliers(flag, x, n, WARN_Z);
     free(flag);
     if (odd && !(found && out[found - 1].kind == TL_WARN_SLOW_START && odd == 1))
         say(out, &found, TL_WARN_OUTLIERS,
