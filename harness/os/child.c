@@ -13,7 +13,7 @@
 
 extern char **environ;
 
-enum { CAPTURE_DEFAULT = 1 << 20, CAPTURE_BLOCK = 1 << 16 };
+enum { CAPTURE_DEFAULT = 1 << 20, CAPTURE_BLOCK = 1 << 16, LAST_READS_MAX = 64 };
 
 typedef struct capture {
     int fd; /* read end, -1 when this stream is not captured or has ended */
@@ -161,6 +161,7 @@ static void keep(tl_child *c, capture *cap, const char *p, size_t n) {
 static void *read_captures(void *arg) {
     tl_child *c = arg;
     char *block = tl_xalloc(CAPTURE_BLOCK);
+    unsigned last_reads = 0;
     for (bool stop = false; !stop && (c->cap[0].fd >= 0 || c->cap[1].fd >= 0);) {
         struct pollfd p[3] = {{.fd = c->cap[0].fd, .events = POLLIN},
                               {.fd = c->cap[1].fd, .events = POLLIN},
@@ -179,8 +180,10 @@ static void *read_captures(void *arg) {
                 c->cap[i].fd = -1;
             }
         }
-        /* Asked to stop: whatever is in the pipes already is still taken, then it ends. */
-        stop = p[2].revents && !p[0].revents && !p[1].revents;
+        /* Asked to stop: whatever is in the pipes already is still taken, then it ends, also when somebody
+         * who escaped the supervisor goes on writing. */
+        if (p[2].revents) last_reads++;
+        stop = p[2].revents && ((!p[0].revents && !p[1].revents) || last_reads > LAST_READS_MAX);
     }
     free(block);
     return NULL;

@@ -85,6 +85,20 @@ uint64_t os_cache_bytes(void) {
     return largest;
 }
 
+/* The clusters' caches, and room for a system-level cache: the largest that Apple has built has 96 MB. */
+uint64_t os_cache_total(void) {
+    uint64_t total = (uint64_t)96 << 20;
+    for (unsigned level = 0; level < 2; level++) {
+        char size[48], cpus[48], share[48];
+        snprintf(size, sizeof size, "hw.perflevel%u.l2cachesize", level);
+        snprintf(cpus, sizeof cpus, "hw.perflevel%u.physicalcpu", level);
+        snprintf(share, sizeof share, "hw.perflevel%u.cpusperl2", level);
+        uint64_t each = number(share);
+        if (each) total += number(size) * ((number(cpus) + each - 1) / each);
+    }
+    return total;
+}
+
 /* ---- memory ---- */
 
 static bool vm_facts(vm_statistics64_data_t *v) {

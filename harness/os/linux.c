@@ -300,6 +300,26 @@ uint64_t os_cache_bytes(void) {
     return largest;
 }
 
+/* The last-level caches of the whole machine: each is counted at the first processor that shares it. */
+uint64_t os_cache_total(void) {
+    uint64_t total = 0;
+    for (unsigned cpu = 0, end = cpu_numbers_end(); cpu < end; cpu++) {
+        uint64_t largest = 0, first = 0;
+        for (unsigned i = 0; i < 16; i++) {
+            char size[32], shared[256];
+            if (!slurp(size, sizeof size, "/sys/devices/system/cpu/cpu%u/cache/index%u/size", cpu, i)) break;
+            slurp(shared, sizeof shared, "/sys/devices/system/cpu/cpu%u/cache/index%u/shared_cpu_list", cpu,
+                  i);
+            if (size_with_suffix(size) < largest) continue;
+            largest = size_with_suffix(size);
+            first = strtoull(shared, NULL, 10);
+        }
+        if (first == cpu) total += largest;
+    }
+    uint64_t one = os_cache_bytes();
+    return total > one ? total : one;
+}
+
 /* ---- forked processes ---- */
 
 void os_close_from(int first) {
@@ -573,6 +593,7 @@ static json_t *cpu_section(void) {
     json_object_set_new(j, "flags", cpu_flags(text));
     json_object_set_new(j, "cache", cache);
     json_object_set_new(j, "last_level_cache_bytes", os_count_or_null(largest));
+    json_object_set_new(j, "last_level_cache_total_bytes", os_count_or_null(os_cache_total()));
     json_object_set_new(j, "numa_nodes", os_count_or_null(os_numa_nodes()));
     json_object_set_new(j, "frequency_driver",
                         file_text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver"));

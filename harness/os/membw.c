@@ -252,7 +252,7 @@ static void touch_array(tl_membw *m, unsigned threads) {
 /* ---- life ---- */
 
 static tl_status choose_size(size_t *out, size_t wanted, tl_err *e) {
-    uint64_t cache = os_cache_bytes(), available = os_memory_available();
+    uint64_t cache = os_cache_total(), available = os_memory_available();
     uint64_t bytes = wanted ? wanted : (cache ? cache * 4 : ARRAY_MIN);
     if (!wanted && bytes < ARRAY_MIN) bytes = ARRAY_MIN;
     if (!wanted && available && bytes > available / 4) bytes = available / 4;

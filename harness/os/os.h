@@ -285,7 +285,7 @@ typedef struct tl_membw_result {
     double best_bytes_per_s; /* the fastest three passes in a row (all, when fewer) */
 } tl_membw_result;
 
-/* bytes 0 = 4 x the last-level cache, at least 256 MB, at most a quarter of the available memory. TL_MISSING
+/* bytes 0 = 4 x all last-level caches, at least 256 MB, at most a quarter of the available memory. TL_MISSING
  * when there is not enough memory for an array that the caches cannot hold. */
 tl_status tl_membw_new(tl_membw **out, unsigned threads_max, size_t bytes, tl_err *e) TL_MUST_USE;
 void tl_membw_free(tl_membw *m); /* NULL ok */

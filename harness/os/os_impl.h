@@ -17,7 +17,8 @@ bool os_random_bytes(void *p, size_t n);
 tl_status os_pin(const unsigned *cpus, size_t n, tl_err *e);
 unsigned os_cpus_usable(void);
 unsigned os_cores(void);
-uint64_t os_cache_bytes(void);
+uint64_t os_cache_bytes(void); /* the largest of one processor */
+uint64_t os_cache_total(void); /* all last-level caches of the machine together */
 uint64_t os_memory_bytes(void);
 uint64_t os_memory_available(void);
 unsigned os_numa_nodes(void); /* >= 1 */

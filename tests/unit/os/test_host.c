@@ -142,6 +142,11 @@ static void describe_laptop(void) {
     put("sys/devices/system/cpu/cpu0/cache/index1/level", "3\n");
     put("sys/devices/system/cpu/cpu0/cache/index1/type", "Unified\n");
     put("sys/devices/system/cpu/cpu0/cache/index1/size", "6M\n");
+    put("sys/devices/system/cpu/cpu0/cache/index1/shared_cpu_list", "0-1\n");
+    put("sys/devices/system/cpu/cpu1/cache/index0/size", "6M\n");
+    put("sys/devices/system/cpu/cpu1/cache/index0/shared_cpu_list", "0-1\n");
+    put("sys/devices/system/cpu/cpu2/cache/index0/size", "5M\n");
+    put("sys/devices/system/cpu/cpu2/cache/index0/shared_cpu_list", "2-3\n");
     put("sys/class/power_supply/AC/type", "Mains\n");
     put("sys/class/power_supply/AC/online", "0\n");
     put("sys/class/power_supply/BAT0/type", "Battery\n");
@@ -174,6 +179,7 @@ static void a_described_machine_is_read_right(void **s) {
     assert_int_equal(usable, 1); /* half a processor of quota */
     assert_string_equal(tl_json_str(j, "cpu.model", ""), "Some CPU @ 2.40GHz");
     assert_int_equal(tl_json_int(j, "cpu.sockets", 0), 1);
+    assert_int_equal(tl_json_int(j, "cpu.last_level_cache_total_bytes", 0), 11 << 20);
     assert_string_equal(tl_json_str(j, "cpu.governor", ""), "powersave");
     assert_true(tl_json_num(j, "cpu.frequency_mhz.low", 0) == 800);
     assert_true(tl_json_num(j, "cpu.frequency_mhz.high", 0) == 1100);

@@ -70,7 +70,7 @@ static void bandwidth_is_read_and_proven(void **state) {
     tl_err e = {0};
     tl_membw *m;
     assert_int_equal(tl_membw_new(&m, 0, 0, &e), TL_INVALID);
-    size_t bytes = (size_t)tl_host_cache_bytes() * 2;
+    size_t bytes = (size_t)os_cache_total() * 2;
     if (bytes == 0) bytes = (size_t)64 << 20;
     assert_int_equal(tl_membw_new(&m, 3, bytes, &e), TL_OK);
     assert_true(tl_membw_array_bytes(m) >= bytes);
