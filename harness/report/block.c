@@ -427,7 +427,7 @@ void rep_block_html(rep *r) {
 /* ---- Markdown ------------------------------------------------------------------------------------------------ */
 
 /* A code span around any text without line ends: one more backtick than the longest run inside. */
-static void code(tl_buf *b, const char *s) {
+void rep_md_code(tl_buf *b, const char *s) {
     size_t most = 0, n = 0;
     for (const char *p = s; *p; p++) {
         n = *p == '`' ? n + 1 : 0;
@@ -456,7 +456,7 @@ static void source_text(tl_buf *b, const rep *r, const rep_block *k) {
     rep_label l = rep_value_label(k->json);
     if (l != REP_NONE) tl_buf_fmt(b, "%s%s%s%s", any ? " · " : "", r->w->open, r->w->label[l], r->w->close);
     if (*stale) tl_buf_fmt(b, " · %s%s", r->w->stale, r->w->colon), rep_md(b, stale);
-    if (k->command) tl_buf_str(b, " · "), code(b, k->command);
+    if (k->command) tl_buf_str(b, " · "), rep_md_code(b, k->command);
     tl_buf_str(b, "\n");
 }
 

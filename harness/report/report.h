@@ -38,26 +38,29 @@ typedef struct tl_report_pos {
 /* Where the data comes from. Every function gives a new reference in *out, or fails with an error that the report shows
  * together with all others (file:line:column is put in front). Any may be called more than once for the same text.
  *
- * VALUE is the JSON of a value with what it rests on:
+ * VALUE is what tl_value_to_json gives, a value with all it rests on, and may carry "text", "stale" and "run" besides:
  *   { "value": 15.46, "unit": "tok/s", "label": "measured",      measured | derived | official | cited
  *     "lo": 15.27, "hi": 15.65,                                   optional interval
  *     "name": "decode_rate",                                      optional: its name in formulas
+ *     "role": "bandwidth",                                        of an input: its name in the formula
  *     "text": "15.46",                                            optional: how the number is written; else 4 digits or what
- *                                                                 the interval justifies
+ *                                                                 the interval justifies, in the unit that suits (ms for s)
  *     "leaf_labels": ["measured", "official"],                    derived only, optional
  *     "formula": "1 / (overhead + bytes / bandwidth)",            derived: required; needs "inputs"
  *     "inputs": [ VALUE, ... ],
  *     "source": { "title": "...", "url": "https://...", "retrieved": "2026-01-31",        official, cited
  *                 "run": "01J9...", "machine": "T1", "revision": "ab12cd3", "note": "..." },   measured
  *     "run": "01J9...", "stale": "" }                             stale: why, in one phrase; "" or absent = current
- * A "measured" VALUE without source.run (or run) is refused; official and cited need source.title and source.url.
+ * A "measured" VALUE without source.run or source.probe (or run) is refused; official needs source.title and source.url;
+ * cited needs source.url, or source.who and source.where. A null value needs "null_reason" and prints as a dash.
  *
  * block(), by kind:
  * figure:  { "figure": { spec of figure.h without "id" }, "caption": "...", "label": "measured",
  *            "run": "01J9...", "revision": "ab12cd3 (clean)", "machine": "T1", "engine": "llama.cpp b11669", "model": "...",
  *            "stale": "", "command": "tally rerun build/reports/NAME/report.html#fig-1", "manifest": {...} }
  *          caption: the author's caption="..." wins. command: absent = made from the report's own path.
- * table:   { "columns": [ {"key": "rate", "title": "speed", "unit": "tok/s", "label": "measured", "align": "right"} ],
+ * table (ledger and menu the same):
+ *          { "columns": [ {"key": "rate", "title": "speed", "unit": "tok/s", "label": "measured", "align": "right"} ],
  *            "rows": [ [ "c50", VALUE or string or number or null, ... ], ... ], "caption": "...",
  *            "run", "revision", "machine", "engine", "stale", "command", "manifest": as above, all optional }
  *          A number or VALUE needs a unit: its own or the column's. A column with a performance unit needs a label.

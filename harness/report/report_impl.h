@@ -120,7 +120,8 @@ void rep_source_text(tl_buf *b, const rep *r, const json_t *v, int depth); /* Ma
 void rep_source_html(tl_buf *b, const rep *r, const json_t *v);
 void rep_tree_html(tl_buf *b, const rep *r, const json_t *v, int depth);
 void rep_tree_text(tl_buf *b, const rep *r, const json_t *v, int depth);
-void rep_md(tl_buf *b, const char *s); /* plain text for Markdown */
+void rep_md(tl_buf *b, const char *s);      /* plain text for Markdown */
+void rep_md_code(tl_buf *b, const char *s); /* any text as a code span */
 rep_label rep_value_label(const json_t *v);
 
 /* block.c */

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "value/value.h"
+
 rep_label rep_value_label(const json_t *v) {
     return rep_label_of(tl_json_str(v, "label", NULL));
 }
@@ -16,15 +18,18 @@ static void check(rep *r, const json_t *v, size_t from, const char *what, int de
     const char *why = NULL;
     if (!json_is_object(v)) why = "it is not an object";
     else if (depth > 32) why = "its formula is nested more than 32 deep";
-    else if (!json_is_number(json_object_get(v, "value"))) why = "it has no number";
+    else if (!json_is_number(json_object_get(v, "value")) && !filled(v, "null_reason")) why = "it has no number";
     else if (l == REP_NONE) why = "its label is none of measured, derived, official, cited";
     else if (!json_is_string(json_object_get(v, "unit"))) why = "it has no unit (\"\" for a pure number)";
-    else if (l == REP_MEASURED && !filled(v, "run") && !filled(v, "source.run")) why = "it is measured, but names no run";
+    else if (l == REP_MEASURED && !filled(v, "run") && !filled(v, "source.run") && !filled(v, "source.probe"))
+        why = "it is measured, but names no run and no probe";
     else if (l == REP_DERIVED && (!filled(v, "formula") || json_array_size(json_object_get(v, "inputs")) == 0))
         why = "it is derived, but has no formula or no inputs";
-    else if ((l == REP_OFFICIAL || l == REP_CITED) && (!filled(v, "source.title") || !filled(v, "source.url")))
-        why = "it is official or cited, but has no source with title and url";
-    if (why == NULL && (l == REP_OFFICIAL || l == REP_CITED)) {
+    else if (l == REP_OFFICIAL && (!filled(v, "source.title") || !filled(v, "source.url")))
+        why = "it is official, but has no source with title and url";
+    else if (l == REP_CITED && !filled(v, "source.url") && !(filled(v, "source.who") && filled(v, "source.where")))
+        why = "it is cited, but its source has no url, or who and where";
+    if (why == NULL && filled(v, "source.url")) {
         const char *url = tl_json_str(v, "source.url", "");
         if (!tl_str_starts(url, "https://") && !tl_str_starts(url, "http://")) why = "its source's url is not http(s)";
     }
@@ -70,6 +75,10 @@ static void trimmed(tl_buf *b, double x) {
 void rep_number(tl_buf *b, const json_t *v) {
     double x = tl_json_num(v, "value", NAN), lo = tl_json_num(v, "lo", NAN), hi = tl_json_num(v, "hi", NAN);
     const char *text = tl_json_str(v, "text", NULL);
+    if (!isfinite(x)) {
+        tl_buf_str(b, "–");
+        return;
+    }
     if (!isfinite(lo) || !isfinite(hi) || !(hi > lo)) {
         if (text) tl_buf_str(b, text);
         else if (x == floor(x) && fabs(x) < 1e15) tl_buf_fmt(b, "%.0f", x);
@@ -92,9 +101,31 @@ void rep_number(tl_buf *b, const json_t *v) {
     }
 }
 
+/* The same quantity in the unit in which its number stands between 1 and 1000: 0.0018 s is 1.8 ms. A text that the source
+ * wrote, and a unit that the value module does not know, stay as they are. New reference. */
+static json_t *scaled(const json_t *v, char unit[TL_UNIT_TEXT]) {
+    tl_unit from, to;
+    tl_unit_ratio ratio;
+    const char *keys[] = {"value", "lo", "hi"};
+    double x = tl_json_num(v, "value", NAN);
+    json_t *out = json_copy((json_t *)v);
+    snprintf(unit, TL_UNIT_TEXT, "%s", tl_json_str(v, "unit", ""));
+    if (!isfinite(x) || json_object_get(v, "text") || tl_unit_parse(&from, unit, NULL) != TL_OK) return out;
+    to = tl_unit_display(&from, x);
+    if (tl_unit_equal(&from, &to) || tl_unit_match(&ratio, &from, &to, NULL) != TL_OK) return out;
+    for (size_t i = 0; i < TL_COUNT(keys); i++) {
+        double y = tl_json_num(v, keys[i], NAN);
+        if (isfinite(y)) json_object_set_new(out, keys[i], json_real(tl_unit_apply(ratio, y)));
+    }
+    tl_unit_print(unit, &to);
+    return out;
+}
+
 void rep_quantity(tl_buf *b, const json_t *v) {
-    const char *u = tl_json_str(v, "unit", "");
-    rep_number(b, v);
+    char u[TL_UNIT_TEXT];
+    json_t *shown = scaled(v, u);
+    rep_number(b, shown);
+    json_decref(shown);
     if (*u == 0 || strcmp(u, "1") == 0) return;
     tl_buf_fmt(b, "%s%s", strcmp(u, "%") == 0 || strcmp(u, "×") == 0 || strcmp(u, "倍") == 0 ? "" : " ", u);
 }
@@ -142,10 +173,11 @@ void rep_value_text(tl_buf *b, const rep *r, const rep_value *v) {
 }
 
 /* The facts of a source in the order in which they are said; NULL entries are absent. */
-static size_t facts(const json_t *v, const char *out[8]) {
+static size_t facts(const json_t *v, const char *out[12]) {
     const char *run = tl_json_str(v, "source.run", tl_json_str(v, "run", NULL));
-    const char *all[] = {run, tl_json_str(v, "source.machine", NULL), tl_json_str(v, "source.revision", NULL),
-                         tl_json_str(v, "source.who", NULL), tl_json_str(v, "source.conditions", NULL), tl_json_str(v, "source.note", NULL)};
+    const char *all[] = {run, tl_json_str(v, "source.probe", NULL), tl_json_str(v, "source.machine", NULL), tl_json_str(v, "source.revision", NULL),
+                         tl_json_str(v, "source.who", NULL), tl_json_str(v, "source.where", NULL), tl_json_str(v, "source.when", NULL),
+                         tl_json_str(v, "source.conditions", NULL), tl_json_str(v, "source.note", NULL)};
     size_t n = 0;
     for (size_t i = 0; i < TL_COUNT(all); i++) {
         if (all[i] && *all[i]) out[n++] = all[i];
@@ -153,13 +185,20 @@ static size_t facts(const json_t *v, const char *out[8]) {
     return n;
 }
 
+/* What a formula calls it. Without back quotes: it is printed as code in Markdown. */
+static const char *name_of(const json_t *v) {
+    const char *role = tl_json_str(v, "role", ""), *name = tl_json_str(v, "name", "");
+    const char *s = *role ? role : name;
+    return strpbrk(s, "`\n\r") ? "?" : s;
+}
+
 void rep_source_text(tl_buf *b, const rep *r, const json_t *v, int depth) {
-    const char *f[8], *url = tl_json_str(v, "source.url", NULL), *title = tl_json_str(v, "source.title", NULL);
+    const char *f[12], *url = tl_json_str(v, "source.url", NULL), *title = tl_json_str(v, "source.title", NULL);
     size_t n = facts(v, f), i;
     bool any = false;
     if (tl_json_str(v, "formula", NULL)) {
-        if (tl_json_str(v, "name", "")[0]) tl_buf_fmt(b, "`%s` = ", tl_json_str(v, "name", ""));
-        tl_buf_fmt(b, "`%s`", tl_json_str(v, "formula", ""));
+        if (name_of(v)[0]) tl_buf_fmt(b, "`%s` = ", name_of(v));
+        rep_md_code(b, tl_json_str(v, "formula", ""));
         any = true;
     }
     if (title) {
@@ -182,7 +221,7 @@ void rep_source_text(tl_buf *b, const rep *r, const json_t *v, int depth) {
     }
     json_t *in;
     json_array_foreach(json_object_get(v, "inputs"), i, in) {
-        tl_buf_fmt(b, "%s`%s` = ", r->w->sep, tl_json_str(in, "name", "?"));
+        tl_buf_fmt(b, "%s`%s` = ", r->w->sep, name_of(in));
         tl_buf t;
         tl_buf_init(&t, 0);
         rep_quantity(&t, in);
@@ -196,7 +235,7 @@ void rep_source_text(tl_buf *b, const rep *r, const json_t *v, int depth) {
 }
 
 void rep_source_html(tl_buf *b, const rep *r, const json_t *v) {
-    const char *f[8], *url = tl_json_str(v, "source.url", ""), *title = tl_json_str(v, "source.title", NULL);
+    const char *f[12], *url = tl_json_str(v, "source.url", ""), *title = tl_json_str(v, "source.title", NULL);
     size_t n = facts(v, f);
     bool link = tl_str_starts(url, "https://") || tl_str_starts(url, "http://");
     if (title) {
@@ -218,7 +257,7 @@ void rep_source_html(tl_buf *b, const rep *r, const json_t *v) {
 }
 
 void rep_tree_html(tl_buf *b, const rep *r, const json_t *v, int depth) {
-    const char *name = tl_json_str(v, "name", ""), *formula = tl_json_str(v, "formula", NULL);
+    const char *name = name_of(v), *formula = tl_json_str(v, "formula", NULL);
     tl_buf t;
     tl_buf_init(&t, 0);
     rep_quantity(&t, v);
@@ -246,12 +285,12 @@ void rep_tree_text(tl_buf *b, const rep *r, const json_t *v, int depth) {
     tl_buf_init(&t, 0);
     rep_quantity(&t, v);
     tl_buf_fmt(b, "%*s- ", depth * 2, "");
-    if (tl_json_str(v, "name", "")[0]) tl_buf_fmt(b, "`%s` = ", tl_json_str(v, "name", ""));
-    if (tl_json_str(v, "formula", NULL)) tl_buf_fmt(b, "`%s` = ", tl_json_str(v, "formula", ""));
+    if (name_of(v)[0]) tl_buf_fmt(b, "`%s` = ", name_of(v));
+    if (tl_json_str(v, "formula", NULL)) rep_md_code(b, tl_json_str(v, "formula", "")), tl_buf_str(b, " = ");
     rep_md(b, t.p);
     rep_label l = rep_value_label(v);
     if (l != REP_NONE) tl_buf_fmt(b, "%s%s%s", r->w->open, r->w->label[l], r->w->close);
-    if (l == REP_MEASURED || tl_json_str(v, "source.title", NULL)) {
+    if (l != REP_DERIVED) {
         json_t *leaf = json_copy((json_t *)v);
         json_object_del(leaf, "inputs");
         json_object_del(leaf, "formula");

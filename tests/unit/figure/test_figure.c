@@ -203,6 +203,34 @@ static void old_gnuplot_and_one_that_fails(void **state) {
     json_decref(spec);
 }
 
+/* A PNG of Chinese text without a Chinese font would show boxes: refused. English text is drawn all the same. */
+static void no_chinese_font(void **state) {
+    TL_UNUSED(state);
+    char *gnuplot = tl_path_which("gnuplot"), *old = tl_xstrdup(tl_env("PATH")), *bin = tl_path_join(dir, "bin"), *fc = tl_path_join(bin, "fc-list");
+    const char *const script = "#!/bin/sh\nexit 0\n";
+    const char *argv[] = {"chmod", "755", fc, NULL};
+    tl_child_spec chmod_it = {.argv = argv};
+    tl_child_result r = {0};
+    tl_err e = {0};
+    assert_int_equal(tl_dir_make(bin, &e), TL_OK);
+    assert_int_equal(tl_file_write(fc, script, strlen(script), &e), TL_OK);
+    assert_int_equal(tl_child_run(&r, &chmod_it, 10 * TL_S, &e), TL_OK);
+    tl_child_result_free(&r);
+    char *path = tl_xprintf("%s:%s", bin, old);
+    setenv("PATH", path, 1);
+    const tl_figure_options o = {.gnuplot = gnuplot}, svg_only = {.gnuplot = gnuplot, .no_png = true};
+    json_t *spec = parse(LAW), *facts = NULL;
+    assert_int_equal(tl_figure_render(&facts, spec, dir, &o, &e), TL_MISSING);
+    assert_non_null(strstr(e.remedy, "fonts-noto-cjk"));
+    assert_int_equal(tl_figure_render(&facts, spec, dir, &svg_only, &e), TL_OK);
+    json_decref(facts), json_decref(spec);
+    spec = parse("{\"id\":\"f\",\"type\":\"line\",\"alt\":\"A.\",\"x\":{\"label\":\"x\"},\"y\":{\"label\":\"y\"},\"series\":[{\"name\":\"n\",\"label\":\"derived\",\"points\":[{\"x\":1,\"y\":5},{\"x\":2,\"y\":6}]}]}");
+    assert_int_equal(tl_figure_render(&facts, spec, dir, &o, &e), TL_OK);
+    json_decref(facts), json_decref(spec);
+    setenv("PATH", old, 1);
+    free(gnuplot), free(old), free(bin), free(fc), free(path);
+}
+
 static int setup(void **state) {
     tl_err e = {0};
     TL_UNUSED(state);
@@ -220,7 +248,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(draws_the_law),           cmocka_unit_test(hostile_text_is_only_text),  cmocka_unit_test(bars_with_categories),
         cmocka_unit_test(flat_and_single),         cmocka_unit_test(wrong_specs_are_refused),    cmocka_unit_test(missing_or_strange_gnuplot),
-        cmocka_unit_test(old_gnuplot_and_one_that_fails),
+        cmocka_unit_test(old_gnuplot_and_one_that_fails), cmocka_unit_test(no_chinese_font),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -213,6 +213,30 @@ static void caption_with_a_value(void **state) {
     json_decref(facts);
 }
 
+/* The forms that the value module writes, printed in both outputs. */
+static void numbers_as_people_write_them(void **state) {
+    TL_UNUSED(state);
+    static const char *const cases[][2] = {
+        {"{\"value\":0.0018,\"unit\":\"s\",\"label\":\"measured\",\"source\":{\"probe\":\"p1\"}}", "1.8 ms[measured]"},
+        {"{\"value\":null,\"null_reason\":\"never ran\",\"unit\":\"s\",\"label\":\"measured\",\"source\":{\"run\":\"r\"}}", "– s[measured]"},
+        {"{\"value\":33.712,\"lo\":33,\"hi\":36,\"unit\":\"GB/s\",\"label\":\"measured\",\"run\":\"r\"}", "33.7 (33.0–36.0) GB/s[measured]"},
+        {"{\"value\":12,\"unit\":\"%\",\"label\":\"measured\",\"run\":\"r\"}", "12%[measured]"},
+        {"{\"value\":1.5,\"unit\":\"1\",\"label\":\"measured\",\"run\":\"r\"}", "1.5[measured]"},
+        {"{\"value\":2,\"text\":\"2.00\",\"unit\":\"tok/s\",\"label\":\"cited\",\"source\":{\"who\":\"A\",\"where\":\"B\"}}", "2.00 tok/s[cited]"},
+        {"{\"value\":1,\"unit\":\"s\",\"label\":\"derived\",\"formula\":\"a `b`\",\"inputs\":[{\"role\":\"a\",\"value\":1,\"unit\":\"s\",\"label\":\"measured\",\"run\":\"r\"}]}", "`` a `b` ``; `a` = 1 s[measured] run r"},
+    };
+    for (size_t i = 0; i < TL_COUNT(cases); i++) {
+        json_t *v = json_loads(cases[i][0], 0, NULL);
+        law l = {.lang = "en", .replace = v};
+        json_t *facts = build_text("---\ntitle: x\nlang: en\n---\n\nIt is `= x`.\n", &l);
+        char *md = out_text("report.md");
+        if (strstr(md, cases[i][1]) == NULL) fail_msg("%s\n%s", cases[i][1], md);
+        well_formed("report.html");
+        free(md);
+        json_decref(facts), json_decref(v);
+    }
+}
+
 static void wrong_manifests(void **state) {
     TL_UNUSED(state);
     static const struct { const char *text; tl_status st; } cases[] = {
@@ -257,6 +281,7 @@ int main(void) {
         cmocka_unit_test(hostile_values_stay_text),
         cmocka_unit_test(caption_of_the_source_is_checked),
         cmocka_unit_test(caption_with_a_value),
+        cmocka_unit_test(numbers_as_people_write_them),
         cmocka_unit_test(wrong_manifests),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
