@@ -343,6 +343,34 @@ static void test_window(void **s)
     assert_true(isnan(w.success_share));
 }
 
+static void test_stored_side_by_side(void **s)
+{
+    (void)s;
+    tl_request r;
+    stream_a(&r);
+    r.count.engine_prompt_ms = 12.5;
+    r.count.engine_total_ns = 9007199254740993; /* a double would lose the last digit */
+    r.error_text = tl_xstrdup("why");
+    r.transport = TL_TP_CUT;
+    json_t *j = tl_request_json(&r);
+    assert_int_equal(tl_json_int(j, "counters.usage_completion", 0), 10);
+    assert_true(json_is_null(tl_json_at(j, "counters.usage_cached")));
+    assert_true(json_is_null(tl_json_at(j, "counters.engine_queue_ms")));
+    assert_true(tl_json_int(j, "counters.engine_total_ns", 0) == 9007199254740993);
+    assert_true(json_is_null(tl_json_at(j, "t_ns.headers")));
+    assert_int_equal(tl_json_int(j, "t_ns.intended", 0), T0);
+    assert_string_equal(tl_json_str(j, "error_text", ""), "why");
+    assert_string_equal(tl_json_str(j, "transport", ""), "cut");
+    json_decref(j);
+    tl_request_free(&r);
+    for (int i = 0; i < TL_EV_KINDS; i++) assert_true(*tl_event_kind_name((tl_event_kind)i) != 0);
+    for (int i = TL_TP_COMPLETE; i <= TL_TP_PROTOCOL; i++)
+        for (int k = i + 1; k <= TL_TP_PROTOCOL; k++)
+            assert_string_not_equal(tl_transport_name((tl_transport)i), tl_transport_name((tl_transport)k));
+    for (unsigned i = 0; i < TL_FLAG_COUNT; i++) assert_non_null(tl_flag_name(i));
+    assert_null(tl_flag_name(TL_FLAG_COUNT));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -350,6 +378,7 @@ int main(void)
         cmocka_unit_test(test_ledger_with_engine_times), cmocka_unit_test(test_outcomes),
         cmocka_unit_test(test_token_sources), cmocka_unit_test(test_one_token_and_burst),
         cmocka_unit_test(test_compressed_refuses_times), cmocka_unit_test(test_pack), cmocka_unit_test(test_window),
+        cmocka_unit_test(test_stored_side_by_side),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
