@@ -13,7 +13,11 @@ static const struct {
     {TL_MISSING, "missing", 4}, {TL_REFUSED, "refused", 3},
 };
 
+/* Without an error object the code must still travel: `return tl_remedy(e, ...)` after `tl_fail(e, ...)`. */
+static _Thread_local tl_status last_code = TL_INTERNAL;
+
 tl_status tl_fail_at(tl_err *e, tl_status code, const char *file, int line, const char *fmt, ...) {
+    last_code = code;
     if (e == NULL) return code;
     va_list ap;
     va_start(ap, fmt);
@@ -29,7 +33,7 @@ tl_status tl_fail_at(tl_err *e, tl_status code, const char *file, int line, cons
 }
 
 tl_status tl_wrap(tl_err *e, const char *fmt, ...) {
-    if (e == NULL) return TL_INTERNAL;
+    if (e == NULL) return last_code;
     char head[sizeof e->msg];
     va_list ap;
     va_start(ap, fmt);
@@ -48,7 +52,7 @@ tl_status tl_wrap(tl_err *e, const char *fmt, ...) {
 }
 
 tl_status tl_remedy(tl_err *e, const char *fmt, ...) {
-    if (e == NULL) return TL_INTERNAL;
+    if (e == NULL) return last_code;
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(e->remedy, sizeof e->remedy, fmt, ap);

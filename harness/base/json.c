@@ -77,7 +77,7 @@ char *tl_json_canonical(const json_t *j) {
 }
 
 char *tl_json_pretty(const json_t *j) {
-    char *text = json_dumps(j, JSON_INDENT(2) | JSON_ENCODE_ANY);
+    char *text = json_dumps(j, JSON_INDENT(2) | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
     char *copy = tl_xstrdup(text ? text : "null");
     free(text);
     return copy;

@@ -19,6 +19,7 @@ static void error_keeps_context_and_remedy(void **s) {
     assert_string_equal(e.remedy, "create it");
     assert_int_equal(tl_exit_code(TL_NOT_FOUND), 4);
     assert_int_equal(tl_fail(NULL, TL_IO, "no error object"), TL_IO);
+    assert_int_equal(tl_remedy(NULL, "none"), TL_IO); /* the code travels without one, too */
     char long_text[2000];
     memset(long_text, 'x', sizeof long_text - 1);
     long_text[sizeof long_text - 1] = 0;
