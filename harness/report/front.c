@@ -59,7 +59,6 @@ void rep_front(rep *r) {
         return;
     }
     r->w = rep_words_of(lang);
-    rep_lint_text(r, tl_json_str(r->front, "title", ""), 0, "title");
-    rep_lint_text(r, tl_json_str(r->front, "subtitle", ""), 0, "subtitle");
-    rep_lint_text(r, tl_json_str(r->front, "description", ""), 0, "description");
+    static const char *const printed[] = {"title", "subtitle", "description", "series", "needs"};
+    for (size_t i = 0; i < TL_COUNT(printed); i++) rep_lint_text(r, tl_json_str(r->front, printed[i], ""), 0, printed[i]);
 }
