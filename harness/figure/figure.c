@@ -226,7 +226,7 @@ static tl_status render(json_t *facts, const fig *f, const char *dir, const tl_f
     static const char *const ends[] = {".gp", ".tsv", ".svg", "-narrow.svg", ".png"};
     tl_status st = TL_OK;
     char *version = NULL, *tmp = NULL;
-    const char *font = "DejaVu Sans";
+    const char *font = "Sans";
     output o[TL_COUNT(keys)] = {{0}};
     bool png = !(options && options->no_png);
     tl_buf text[2];
@@ -234,10 +234,12 @@ static tl_status render(json_t *facts, const fig *f, const char *dir, const tl_f
     tl_buf_init(&text[1], 0);
     for (size_t i = 0; i < TL_COUNT(keys); i++) o[i].key = keys[i], o[i].name = tl_xprintf("%s%s", f->id, ends[i]);
     TRY(tl_figure_gnuplot(&version, options, e));
-    st = tl_figure_font(&font, f->lang, e);
-    if (st != TL_OK && png && needs_cjk(f)) goto out;
-    if (st != TL_OK) font = "DejaVu Sans";
-    tl_err_clear(e);
+    if (png && (needs_cjk(f) || f->lang[0] == 'z')) {
+        st = tl_figure_font(&font, f->lang, e);
+        if (st != TL_OK && needs_cjk(f)) goto out;
+        if (st != TL_OK) font = "Sans";
+        tl_err_clear(e);
+    }
     json_object_set_new(facts, "gnuplot", json_string(version));
     json_object_set_new(facts, "font", json_string(font));
     fig_script(&text[0], f, font, png);

@@ -152,7 +152,7 @@ static void part(tl_buf *b, const fig *f, size_t i, bool *first) {
 
 /* The series' name in the key, cut where the drawing ends (the page's table has it whole). */
 static void entry(tl_buf *b, const fig_series *s, double k) {
-    const int columns = k < 1 ? 36 : 72;
+    const int columns = k < 1 ? 32 : 68;
     tl_buf_str(b, " title ");
     if (tl_utf8_width(s->name) <= columns) {
         quote(b, s->name);
@@ -269,8 +269,11 @@ void fig_script(tl_buf *b, const fig *f, const char *font, bool png) {
     }
     for (size_t i = 0; i < TL_COUNT(all); i++) {
         if (i == 2 && !png) continue;
-        /* The SVG names all three families (the reader's machine has one of them); cairo takes one. */
-        draw(b, f, &all[i], i == 2 ? font : "Noto Sans CJK TC,Noto Sans CJK SC,Noto Sans TC,sans-serif");
+        /* The SVG names several families (the reader's machine has one of them); cairo takes one. */
+        const char *families = strcmp(f->lang, "zh-Hant") == 0 ? "Noto Sans CJK TC,Noto Sans TC,PingFang TC,sans-serif"
+                               : strcmp(f->lang, "zh-Hans") == 0 ? "Noto Sans CJK SC,Noto Sans SC,PingFang SC,sans-serif"
+                                                                 : "Noto Sans,Helvetica Neue,Arial,DejaVu Sans,sans-serif";
+        draw(b, f, &all[i], i == 2 ? font : families);
     }
 }
 

@@ -279,9 +279,10 @@ static void caption_html(tl_buf *b, const rep *r, const rep_block *k, const char
 
 static void number_cell(tl_buf *b, const json_t *p, const char *key) {
     const json_t *v = json_object_get(p, key);
-    char t[32] = "";
-    if (json_is_number(v)) tl_fmt_f64(t, json_number_value(v));
-    tl_buf_str(b, t);
+    if (!json_is_number(v)) return; /* four digits to read; the manifest has them all */
+    json_t *shown = json_pack("{s:O}", "value", v);
+    rep_number(b, shown);
+    json_decref(shown);
 }
 
 static void axis_title(tl_buf *b, const json_t *axis) {
@@ -298,12 +299,15 @@ static void data_html(tl_buf *b, const rep *r, const rep_block *k) {
     axis_title(b, x);
     tl_buf_str(b, "</th><th>");
     axis_title(b, y);
-    tl_buf_fmt(b, "</th><th>%s</th></tr></thead><tbody>", r->w->interval);
+    tl_buf_fmt(b, "</th><th>%s</th></tr></thead>", r->w->interval);
     json_array_foreach(json_object_get(k->spec, "series"), i, s) {
+        tl_buf_str(b, "<tbody><tr><th colspan=\"4\" scope=\"rowgroup\">");
+        tl_buf_html(b, tl_json_str(s, "name", ""));
+        rep_chip_html(b, r, rep_value_label(s), 0);
+        tl_buf_str(b, "</th></tr>");
         json_array_foreach(json_object_get(s, "points"), j, p) {
             tl_buf_str(b, "<tr><td>");
-            tl_buf_html(b, tl_json_str(p, "text", "")[0] ? tl_json_str(p, "text", "") : tl_json_str(s, "name", ""));
-            rep_chip_html(b, r, rep_value_label(s), 0);
+            tl_buf_html(b, tl_json_str(p, "text", ""));
             tl_buf_str(b, "</td><td>");
             if (categories) text_html(b, json_string_value(json_array_get(categories, (size_t)tl_json_num(p, "x", 0))));
             else number_cell(b, p, "x");
@@ -316,8 +320,9 @@ static void data_html(tl_buf *b, const rep *r, const rep_block *k) {
             number_cell(b, p, "yhi");
             tl_buf_str(b, "</td></tr>");
         }
+        tl_buf_str(b, "</tbody>");
     }
-    tl_buf_str(b, "</tbody></table></div></details>");
+    tl_buf_str(b, "</table></div></details>");
 }
 
 static void figure_html(tl_buf *b, const rep *r, const rep_block *k) {

@@ -50,7 +50,7 @@ static const char CSS[] =
     "td{border-bottom:1px solid var(--line);padding:.4rem .6rem;text-align:right}th:first-child,td:first-child{text-align:left}td .th{display:none}.l{text-align:left}.mid{text-align:center}td.n,th.n{text-align:right}\n"
     "details{border:1px solid var(--line);border-radius:8px;padding:.5rem .9rem;margin:1rem 0;background:var(--panel)}"
     "summary{cursor:pointer;font-weight:600}\n"
-    "details.data{border:0;background:none;padding:0;margin:.4rem 0;font-size:.85rem;color:var(--soft)}details.data summary{font-weight:400}\n"
+    "details.data{border:0;background:none;padding:0;margin:.4rem 0;font-size:.85rem;color:var(--soft)}details.data summary{font-weight:400}details.data th[scope]{text-align:left;color:var(--ink);border-bottom-width:1px;padding-top:.8rem}\n"
     ".tree{font:13.5px/1.8 ui-monospace,Menlo,Consolas,\"Noto Sans Mono CJK TC\",monospace;margin:.4rem 0;padding-left:0;list-style:none;"
     "overflow-wrap:anywhere}.tree ul{list-style:none;padding-left:1.4rem;border-left:1px solid var(--line);margin-left:.35rem}\n"
     ".sources,.footnotes{border-top:1px solid var(--line);margin-top:3rem;font-size:.86rem}.sources h2{font-size:1rem;margin:1rem 0 .4rem}"
