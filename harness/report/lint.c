@@ -99,14 +99,22 @@ static size_t number_at(const char *p) {
         i += 2;
         while (p[i] >= '0' && p[i] <= '9') i++;
     }
-    size_t k = i + strspn(p + i, " ");
-    if (tl_str_starts(p + k, "±") || tl_str_starts(p + k, "+-")) {
+    return i;
+}
+
+/* The same with the intervals behind it: 455 ± 20. */
+static size_t interval_at(const char *p) {
+    size_t n = number_at(p);
+    while (n > 0) {
+        size_t k = n + strspn(p + n, " ");
+        if (!tl_str_starts(p + k, "±") && !tl_str_starts(p + k, "+-")) break;
         k += 2;
         k += strspn(p + k, " ");
         size_t more = number_at(p + k);
-        if (more) return k + more;
+        if (more == 0) break;
+        n = k + more;
     }
-    return i;
+    return n;
 }
 
 /* 95% interval, 95 % 信賴區間: says how sure, not how fast. */
@@ -146,7 +154,7 @@ static void naked(rep *r, const rep_norm *t, size_t at, size_t n, size_t fixed, 
 
 static void check_numbers(rep *r, const rep_norm *t, size_t fixed, const char *what) {
     for (size_t i = 0; i < t->n;) {
-        size_t n = number_at(t->p + i);
+        size_t n = interval_at(t->p + i);
         if (n == 0) {
             i++;
             continue;
@@ -209,7 +217,13 @@ static void check_footnotes(rep *r) {
         if (s[i] != '[' || s[i + 1] != '^' || (r->mask[i] != M_PROSE && r->mask[i] != M_NOTE) || (i > 0 && s[i - 1] == '\\')) continue;
         size_t len = strcspn(s + i + 2, "]\n \t");
         if (len == 0 || s[i + 2 + len] != ']') continue;
-        bool def = s[i + 3 + len] == ':' && rep_line_start(r, rep_line_of(r, i)) + 3 >= i;
+        if (n == REP_NOTES_MAX) {
+            rep_problem_add(r, i, "split the report", "more than %d footnotes", REP_NOTES_MAX);
+            break;
+        }
+        size_t back = i; /* a definition: at most three blanks before it on its line */
+        while (back > 0 && i - back < 3 && s[back - 1] == ' ') back--;
+        bool def = s[i + 3 + len] == ':' && (back == 0 || s[back - 1] == '\n');
         note *x = note_of(&list, &n, &cap, s + i + 2, len, i);
         if (def && x->defined) rep_problem_add(r, i, "keep one of the two", "footnote [^%s] is defined twice", x->name);
         if (def) x->defined = true, x->at = i;

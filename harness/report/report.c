@@ -2,12 +2,14 @@
 #include "report/report_impl.h"
 
 void rep_position(const rep *r, size_t from, int *line, int *column) {
-    size_t start = 0;
-    *line = 1;
-    for (size_t i = 0; i < from && i < r->text.len; i++) {
-        if (r->text.p[i] == '\n') ++*line, start = i + 1;
+    size_t lo = 0, hi = r->n_lines; /* the last line that starts at or before `from` */
+    while (hi - lo > 1) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (r->lines[mid] <= from) lo = mid;
+        else hi = mid;
     }
-    *column = (int)(from - start) + 1;
+    *line = (int)lo + 1;
+    *column = (int)(from - r->lines[lo]) + 1;
 }
 
 int rep_line_of(const rep *r, size_t from) {
@@ -17,9 +19,8 @@ int rep_line_of(const rep *r, size_t from) {
 }
 
 size_t rep_line_start(const rep *r, int line) {
-    size_t at = 0;
-    for (int i = 1; i < line && at < r->text.len; i++) at += strcspn(r->text.p + at, "\n") + 1;
-    return at < r->text.len ? at : r->text.len;
+    size_t i = line > 0 ? (size_t)line - 1 : 0;
+    return i < r->n_lines ? r->lines[i] : r->text.len;
 }
 
 void rep_problem_add(rep *r, size_t from, const char *remedy, const char *fmt, ...) {
@@ -78,6 +79,10 @@ static tl_status load(rep *r, const tl_report_spec *spec, tl_err *e) {
         if (!(*p == '\r' && p[1] == '\n')) tl_buf_char(&r->text, *p);
     }
     r->mask = tl_xalloc(r->text.len + 1);
+    TL_PUSH(r->lines, r->n_lines, r->cap_lines, 0);
+    for (size_t i = 0; i < r->text.len; i++) {
+        if (r->text.p[i] == '\n') TL_PUSH(r->lines, r->n_lines, r->cap_lines, i + 1);
+    }
 out:
     tl_buf_free(&raw);
     return st;
@@ -200,7 +205,7 @@ static void drop(rep *r) {
         free(k->own_id), free(k->caption), free(k->command), free(k->svg), free(k->svg_narrow), free(k->html);
     }
     for (size_t i = 0; i < r->n_problems; i++) free(r->problems[i].text), free(r->problems[i].remedy);
-    free(r->spans), free(r->values), free(r->blocks), free(r->problems), free(r->mask), free(r->name), free(r->command_base);
+    free(r->spans), free(r->values), free(r->blocks), free(r->problems), free(r->mask), free(r->lines), free(r->name), free(r->command_base);
     json_decref(r->front);
     tl_buf_free(&r->text);
     tl_buf_free(&r->html);

@@ -28,7 +28,7 @@
 
 #include "base/base.h"
 
-#define TL_REPORT_MAX_BYTES ((size_t)4 << 20) /* of report.md */
+#define TL_REPORT_MAX_BYTES ((size_t)1 << 20) /* of report.md */
 
 typedef struct tl_report_pos {
     const char *file;

@@ -21,6 +21,8 @@ rep_label rep_label_of(const char *name);        /* REP_NONE for an unknown one 
 /* The label token that starts at p, hand-written, in any language; its length in *n. */
 rep_label rep_label_at(const char *p, size_t *n);
 
+enum { REP_SPANS_MAX = 5000, REP_NOTES_MAX = 2000 };
+
 /* What each byte of the source is. */
 enum { M_PROSE = 0, M_CODE = 'c', M_FRONT = 'f', M_LINK = 'l', M_NOTE = 'n', M_DIRECTIVE = 'd', M_INFO = 'i' };
 
@@ -67,6 +69,8 @@ typedef struct rep {
     char *name, *command_base;
     tl_buf text;   /* the source */
     char *mask;    /* as long */
+    size_t *lines; /* where each line starts */
+    size_t n_lines, cap_lines;
     size_t body;   /* where the front matter ends */
     json_t *front;
     rep_span *spans;

@@ -21,6 +21,10 @@ static size_t fence(const char *p, size_t n, char *mark, size_t *at) {
 }
 
 static void span_add(rep *r, rep_kind kind, size_t from, size_t to, char *expr) {
+    if (r->n_spans == REP_SPANS_MAX) {
+        rep_problem_add(r, from, "split the report", "more than %d directives", REP_SPANS_MAX);
+        r->too_big = true;
+    }
     TL_PUSH(r->spans, r->n_spans, r->cap_spans,
             ((rep_span){.kind = kind, .from = from, .to = to, .expr = expr, .item = SIZE_MAX}));
 }

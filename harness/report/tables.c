@@ -62,10 +62,21 @@ static rep_label label_in(const char *p, bool *noted) {
     return l;
 }
 
+/* The spans are in order: the first one that does not start before `from`. */
+static size_t first_span(const rep *r, size_t from) {
+    size_t lo = 0, hi = r->n_spans;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (r->spans[mid].from < from) lo = mid + 1;
+        else hi = mid;
+    }
+    return lo;
+}
+
 static rep_span *directive_in(rep *r, cell c, size_t *count) {
     rep_span *one = NULL;
     *count = 0;
-    for (size_t i = 0; i < r->n_spans; i++) {
+    for (size_t i = first_span(r, c.from); i < r->n_spans && r->spans[i].from < c.to; i++) {
         rep_span *s = &r->spans[i];
         if ((s->kind == SPAN_VALUE || s->kind == SPAN_BARE) && s->from >= c.from && s->to <= c.to) one = s, (*count)++;
     }
@@ -85,9 +96,9 @@ static void body_cell(rep *r, cell c, const char *header, bool *borne_out) {
     size_t count;
     rep_span *d = directive_in(r, c, &count);
     char *text = norm_text(r, c);
-    for (size_t i = 0; i < r->n_spans; i++) {
+    for (size_t i = first_span(r, c.from); i < r->n_spans && r->spans[i].from < c.to; i++) {
         rep_span *s = &r->spans[i];
-        if (s->from < c.from || s->to > c.to) continue;
+        if (s->to > c.to) continue;
         s->in_table = true;
         if (s->kind == SPAN_BARE && s->header == NULL) s->header = tl_xstrdup(header);
     }

@@ -188,6 +188,20 @@ static void big_tables_and_long_lines(void **state) {
     for (int i = 0; i < 20000; i++) tl_buf_str(&b, i % 2 ? "**「" : "`[^");
     outcome o = run_bytes(b.p, b.len, NULL);
     json_decref(o.facts);
+    static const char *const many[][2] = {{"[^a]", "a"}, {"1 ± ", "1"}, {"`= a` ", "x"}, {"](", "x"}, {"> ", "x"}, {"[^a] 5 ms ", "x"}, {"**「", "x"}, {"<", "x"}, {"```\n", ""}, {"【", "x"}};
+    for (size_t i = 0; i < TL_COUNT(many); i++) {
+        tl_buf_clear(&b);
+        tl_buf_str(&b, FRONT);
+        while (b.len < 60000) tl_buf_str(&b, many[i][0]);
+        tl_buf_str(&b, many[i][1]);
+        o = run_bytes(b.p, b.len, NULL);
+        json_decref(o.facts);
+    }
+    tl_buf_clear(&b);
+    while (b.len <= TL_REPORT_MAX_BYTES) tl_buf_str(&b, "0123456789abcde\n");
+    o = run_bytes(b.p, b.len, NULL);
+    assert_int_equal(o.st, TL_LIMIT);
+    json_decref(o.facts);
     tl_buf_free(&b);
 }
 
