@@ -1,6 +1,6 @@
-/* Rendering: script and data into a private folder, gnuplot there, everything it left is checked, and only then written
- * to its place. gnuplot's exit code says little (an all-NaN figure leaves an empty file; a dropped row says nothing), so
- * rows and marks are counted against what was given. */
+/* Rendering: script and data into a private folder, gnuplot there, everything it left is checked, and only
+ * then written to its place. gnuplot's exit code says little (an all-NaN figure leaves an empty file; a
+ * dropped row says nothing), so rows and marks are counted against what was given. */
 #include "figure/figure_impl.h"
 
 #include "os/os.h"
@@ -46,8 +46,8 @@ tl_status tl_figure_gnuplot(char **version_out, const tl_figure_options *options
         goto out;
     }
     if (r.exit_code != 0 || sscanf(r.out.p, "gnuplot %d.%d", &major, &minor) != 2) {
-        st = tl_fail(e, TL_MISSING, "'%s --version' did not answer like gnuplot (exit code %d: '%.60s')", argv[0], r.exit_code,
-                     r.out.p ? r.out.p : "");
+        st = tl_fail(e, TL_MISSING, "'%s --version' did not answer like gnuplot (exit code %d: '%.60s')",
+                     argv[0], r.exit_code, r.out.p ? r.out.p : "");
         no_gnuplot(e);
         goto out;
     }
@@ -64,9 +64,10 @@ out:
 }
 
 tl_status tl_figure_font(const char **out, const char *lang, tl_err *e) {
-    static const char *const names[] = {"Noto Sans CJK TC",  "Noto Sans CJK SC", "Noto Sans TC",    "Noto Sans SC",
-                                        "Source Han Sans TC", "Source Han Sans SC", "PingFang TC",  "PingFang SC",
-                                        "WenQuanYi Zen Hei", "AR PL UMing TW",   "Droid Sans Fallback"};
+    static const char *const names[] = {"Noto Sans CJK TC", "Noto Sans CJK SC",   "Noto Sans TC",
+                                        "Noto Sans SC",     "Source Han Sans TC", "Source Han Sans SC",
+                                        "PingFang TC",      "PingFang SC",        "WenQuanYi Zen Hei",
+                                        "AR PL UMing TW",   "Droid Sans Fallback"};
     const char *argv[] = {"fc-list", ":lang=zh", "family", NULL};
     tl_child_result r = {0};
     tl_status st = run(&r, argv, "/", NULL);
@@ -79,7 +80,8 @@ tl_status tl_figure_font(const char **out, const char *lang, tl_err *e) {
     tl_child_result_free(&r);
     if (*out != NULL) return TL_OK;
     tl_fail(e, TL_MISSING, "no font with Chinese characters that tally knows is installed");
-    return tl_remedy(e, "apt-get install fonts-noto-cjk fontconfig (Debian); macOS has PingFang, brew install fontconfig");
+    return tl_remedy(
+        e, "apt-get install fonts-noto-cjk fontconfig (Debian); macOS has PingFang, brew install fontconfig");
 }
 
 static bool has_cjk(const char *s) {
@@ -97,7 +99,8 @@ static bool needs_cjk(const fig *f) {
     }
     const json_t *lists[] = {f->x.categories, f->y.categories};
     for (size_t l = 0; l < 2; l++) {
-        for (size_t i = 0; i < json_array_size(lists[l]); i++) yes |= has_cjk(json_string_value(json_array_get(lists[l], i)));
+        for (size_t i = 0; i < json_array_size(lists[l]); i++)
+            yes |= has_cjk(json_string_value(json_array_get(lists[l], i)));
     }
     return yes;
 }
@@ -121,9 +124,11 @@ static tl_status check_rows(const fig *f, const char *said, json_t *facts, tl_er
             return tl_fail(e, TL_INTERNAL, "gnuplot did not say how many rows of series %zu it read", i + 1);
         }
         size_t have = 0;
-        for (size_t j = 0; j < s->n; j++) have += !(s->has_y ? s->points[j].y != s->points[j].y : s->points[j].ylo != s->points[j].ylo);
+        for (size_t j = 0; j < s->n; j++)
+            have += !(s->has_y ? s->points[j].y != s->points[j].y : s->points[j].ylo != s->points[j].ylo);
         if ((size_t)drawn != have) {
-            return tl_fail(e, TL_INTERNAL, "gnuplot read %ld rows of series '%s', given were %zu", drawn, s->name, have);
+            return tl_fail(e, TL_INTERNAL, "gnuplot read %ld rows of series '%s', given were %zu", drawn,
+                           s->name, have);
         }
         given += s->n;
         missing += s->n - have;
@@ -140,7 +145,8 @@ typedef struct output {
     size_t n;
 } output;
 
-static tl_status take_svg(output *o, const char *tmp, const fig *f, const char *suffix, const char *sha, tl_err *e) {
+static tl_status take_svg(output *o, const char *tmp, const fig *f, const char *suffix, const char *sha,
+                          tl_err *e) {
     tl_status st = TL_OK;
     tl_buf raw, done;
     tl_buf_init(&raw, 0);
@@ -170,7 +176,8 @@ static tl_status take_png(output *o, const char *tmp, tl_err *e) {
     tl_buf_init(&raw, 0);
     char *path = tl_path_join(tmp, o->name);
     TRY(tl_file_read(&raw, path, OUTPUT_MAX, e));
-    if (raw.len < 1000 || memcmp(raw.p, "\x89PNG\r\n\x1a\n", 8) != 0 || memcmp(raw.p + raw.len - 8, "IEND\xae\x42\x60\x82", 8) != 0) {
+    if (raw.len < 1000 || memcmp(raw.p, "\x89PNG\r\n\x1a\n", 8) != 0 ||
+        memcmp(raw.p + raw.len - 8, "IEND\xae\x42\x60\x82", 8) != 0) {
         st = tl_fail(e, TL_INTERNAL, "%s: gnuplot left %zu bytes that are not a whole PNG", o->name, raw.len);
         goto out;
     }
@@ -183,7 +190,8 @@ out:
 }
 
 /* Runs gnuplot in `tmp`, where script and data are. */
-static tl_status draw(const fig *f, const char *tmp, const char *gp, const char *program, json_t *facts, tl_err *e) {
+static tl_status draw(const fig *f, const char *tmp, const char *gp, const char *program, json_t *facts,
+                      tl_err *e) {
     const char *argv[] = {program, "-d", gp, NULL};
     tl_child_result r = {0};
     tl_status st = TL_OK;
@@ -193,7 +201,8 @@ static tl_status draw(const fig *f, const char *tmp, const char *gp, const char 
     } else if (r.exit_code != 0) {
         const char *said = r.err.p ? r.err.p : ""; /* the reason stands at the end, after its warnings */
         size_t n = strlen(said);
-        st = tl_fail(e, TL_INTERNAL, "gnuplot ended with exit code %d: %s", r.exit_code, n > 300 ? said + n - 300 : said);
+        st = tl_fail(e, TL_INTERNAL, "gnuplot ended with exit code %d: %s", r.exit_code,
+                     n > 300 ? said + n - 300 : said);
     } else {
         tl_buf both;
         tl_buf_init(&both, 0);
@@ -221,7 +230,8 @@ static tl_status publish(const output *o, size_t n, const char *dir, json_t *fac
     return st;
 }
 
-static tl_status render(json_t *facts, const fig *f, const char *dir, const tl_figure_options *options, tl_err *e) {
+static tl_status render(json_t *facts, const fig *f, const char *dir, const tl_figure_options *options,
+                        tl_err *e) {
     static const char *const keys[] = {"gp", "tsv", "svg", "narrow", "png"};
     static const char *const ends[] = {".gp", ".tsv", ".svg", "-narrow.svg", ".png"};
     tl_status st = TL_OK;
@@ -232,7 +242,8 @@ static tl_status render(json_t *facts, const fig *f, const char *dir, const tl_f
     tl_buf text[2];
     tl_buf_init(&text[0], 0);
     tl_buf_init(&text[1], 0);
-    for (size_t i = 0; i < TL_COUNT(keys); i++) o[i].key = keys[i], o[i].name = tl_xprintf("%s%s", f->id, ends[i]);
+    for (size_t i = 0; i < TL_COUNT(keys); i++)
+        o[i].key = keys[i], o[i].name = tl_xprintf("%s%s", f->id, ends[i]);
     TRY(tl_figure_gnuplot(&version, options, e));
     if (png && (needs_cjk(f) || f->lang[0] == 'z')) {
         st = tl_figure_font(&font, f->lang, e);
@@ -271,7 +282,8 @@ out:
     return st;
 }
 
-tl_status tl_figure_render(json_t **out, const json_t *spec, const char *dir, const tl_figure_options *options, tl_err *e) {
+tl_status tl_figure_render(json_t **out, const json_t *spec, const char *dir,
+                           const tl_figure_options *options, tl_err *e) {
     fig f = {0};
     *out = NULL;
     json_t *facts = json_object();

@@ -45,8 +45,8 @@ tl_status tl_figure_check(const json_t *spec, tl_err *e) TL_MUST_USE;
  *     "data_sha256": of ID.tsv, "files": { "svg": {"name": "fig-1.svg", "sha256", "bytes"}, "narrow", "png", "gp", "tsv" } }
  * TL_MISSING (with remedy): no gnuplot, older than 5.2, or Chinese text and no font that has it (PNG would show boxes).
  * TL_INVALID: the spec. TL_TIMEOUT, TL_IO. TL_INTERNAL: gnuplot failed or drew other than what was given. */
-tl_status tl_figure_render(json_t **out, const json_t *spec, const char *dir, const tl_figure_options *options,
-                           tl_err *e) TL_MUST_USE;
+tl_status tl_figure_render(json_t **out, const json_t *spec, const char *dir,
+                           const tl_figure_options *options, tl_err *e) TL_MUST_USE;
 
 /* The version text ("5.4 patchlevel 4", owned) of the gnuplot that would be used; TL_MISSING as above. For `doctor`. */
 tl_status tl_figure_gnuplot(char **version_out, const tl_figure_options *options, tl_err *e) TL_MUST_USE;

@@ -17,7 +17,7 @@ typedef struct fig_series {
     const char *name; /* borrowed */
     fig_label label;
     fig_kind kind;
-    unsigned shape;  /* which of the marks and shades of its label */
+    unsigned shape; /* which of the marks and shades of its label */
     bool has_y, has_yspan, has_xspan, has_text;
     fig_point *points;
     size_t n, missing;
@@ -39,7 +39,8 @@ typedef struct fig {
     bool falling; /* the labelled points fall to the right: labels go where the line does not */
 } fig;
 
-/* Reads and checks; `f` is zeroed by the caller and freed by fig_free in every case. Strings stay the spec's. */
+/* Reads and checks; `f` is zeroed by the caller and freed by fig_free in every case. Strings stay the spec's.
+ */
 tl_status fig_read(fig *f, const json_t *spec, tl_err *e) TL_MUST_USE;
 void fig_free(fig *f);
 /* The gnuplot script and the data file. `font` is one of our own names, never the user's text. */

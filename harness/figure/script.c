@@ -1,11 +1,13 @@
-/* The gnuplot script and its data. The script is made of constants, numbers written by tl_fmt_f64, and texts that went
- * through quote(): single quotes are the only place where gnuplot substitutes nothing, as long as no line ends inside.
- * The data has tabs between columns, NaN for what is missing, and one index (two empty lines) a series. */
+/* The gnuplot script and its data. The script is made of constants, numbers written by tl_fmt_f64, and texts
+ * that went through quote(): single quotes are the only place where gnuplot substitutes nothing, as long as
+ * no line ends inside. The data has tabs between columns, NaN for what is missing, and one index (two empty
+ * lines) a series. */
 #include "figure/figure_impl.h"
 
 #include <math.h>
 
-/* Colours that stay apart in the three common kinds of colour blindness and in grey; by label, then by shade. */
+/* Colours that stay apart in the three common kinds of colour blindness and in grey; by label, then by shade.
+ */
 static const char *const COLOR[4][4] = {
     {"#0b7a75", "#2f5fb3", "#7a4f9a", "#3d6b1f"},
     {"#b36b00", "#8a4b2d", "#c0392b", "#6b6b00"},
@@ -25,8 +27,10 @@ static void quote(tl_buf *b, const char *s) {
     tl_buf_char(b, '\'');
     for (const char *p = s; *p; p++) {
         unsigned char c = (unsigned char)*p;
-        if (c == '\'') tl_buf_str(b, "’"); /* doubled, gnuplot 5.4 still ends a string that begins with one */
-        else tl_buf_char(b, c < 0x20 || c == 0x7f ? ' ' : *p);
+        if (c == '\'')
+            tl_buf_str(b, "’"); /* doubled, gnuplot 5.4 still ends a string that begins with one */
+        else
+            tl_buf_char(b, c < 0x20 || c == 0x7f ? ' ' : *p);
     }
     tl_buf_char(b, '\'');
 }
@@ -37,15 +41,20 @@ static void num(tl_buf *b, double x) {
     tl_buf_str(b, isfinite(x) ? t : "NaN");
 }
 
-/* A column of text in the data file: no tab, no line end, nothing that gnuplot reads as a comment or a quote. */
+/* A column of text in the data file: no tab, no line end, nothing that gnuplot reads as a comment or a quote.
+ */
 static void cell(tl_buf *b, const char *s) {
     if (s == NULL || *s == 0) s = "-";
     for (const char *p = s; *p; p++) {
         unsigned char c = (unsigned char)*p;
-        if (c == '"') tl_buf_str(b, "”");
-        else if (c == '#') tl_buf_str(b, "＃");
-        else if (c == '\\') tl_buf_str(b, "＼");
-        else tl_buf_char(b, c < 0x20 || c == 0x7f ? ' ' : *p);
+        if (c == '"')
+            tl_buf_str(b, "”");
+        else if (c == '#')
+            tl_buf_str(b, "＃");
+        else if (c == '\\')
+            tl_buf_str(b, "＼");
+        else
+            tl_buf_char(b, c < 0x20 || c == 0x7f ? ' ' : *p);
     }
 }
 
@@ -93,8 +102,10 @@ static bool log_tics(tl_buf *b, const fig_axis *a, const char *name, bool narrow
         }
         if (count <= limit) break;
     }
-    if (count >= 2 && count <= limit) tl_buf_fmt(b, "set %stics (%s)\n", name, list.p);
-    else tl_buf_fmt(b, "set %stics auto\n", name);
+    if (count >= 2 && count <= limit)
+        tl_buf_fmt(b, "set %stics (%s)\n", name, list.p);
+    else
+        tl_buf_fmt(b, "set %stics auto\n", name);
     tl_buf_free(&list);
     return count >= 2;
 }
@@ -118,8 +129,10 @@ static void axis(tl_buf *b, const fig_axis *a, const char *name, bool narrow) {
         log_tics(b, a, name, narrow);
     } else {
         double span = a->hi - a->lo, step = pow(10, floor(log10(span)));
-        if (span / step < 2) step /= 5;
-        else if (span / step < 5) step /= 2;
+        if (span / step < 2)
+            step /= 5;
+        else if (span / step < 5)
+            step /= 2;
         if (narrow && name[0] == 'x' && span / step > 5) step *= 2;
         tl_buf_fmt(b, "set %stics autofreq %.6g\n", name, step);
     }
@@ -142,7 +155,9 @@ static void style(tl_buf *b, const fig_series *s, double k, bool marks) {
     unsigned i = s->shape % 4;
     tl_buf_fmt(b, " lc rgb '%s' lw %.2f %s", COLOR[s->label][i], (s->kind == FIG_POINTS ? 1.8 : 2.2) * k,
                marks ? "dt solid" : dash[s->label]);
-    if (marks) tl_buf_fmt(b, " pt %d ps %.2f", (s->label == FIG_MEASURED ? FILLED : HOLLOW)[i], 1.0 * k * (k > 1 ? 1.3 : 1));
+    if (marks)
+        tl_buf_fmt(b, " pt %d ps %.2f", (s->label == FIG_MEASURED ? FILLED : HOLLOW)[i],
+                   1.0 * k * (k > 1 ? 1.3 : 1));
 }
 
 static void part(tl_buf *b, const fig *f, size_t i, bool *first) {
@@ -168,15 +183,16 @@ static void entry(tl_buf *b, const fig_series *s, double k) {
 }
 
 static void plot_bars(tl_buf *b, const fig *f, size_t i, size_t nth, double k, bool *first) {
-    static const char *const fill[4] = {"solid 0.6", "transparent solid 0.25", "empty", "transparent pattern 4"};
+    static const char *const fill[4] = {"solid 0.6", "transparent solid 0.25", "empty",
+                                        "transparent pattern 4"};
     static const char *const dash[4] = {"dt solid", "dt 2", "dt solid", "dt 3"};
     const fig_series *s = &f->series[i];
     double w = 0.8 / (double)f->n_bars, off = ((double)nth - ((double)f->n_bars - 1) / 2) * w;
     part(b, f, i, first);
     const char *color = COLOR[s->label][s->shape % 4];
-    tl_buf_fmt(b, " using ($1+(%.4f)):2:%s(%.4f) with %s lc rgb '%s' lw %.2f %s fs %s border lc rgb '%s'", off,
-               s->has_yspan ? "3:4:" : "", w * 0.9, s->has_yspan ? "boxerrorbars" : "boxes", color, 1.5 * k, dash[s->label],
-               fill[s->label], color);
+    tl_buf_fmt(b, " using ($1+(%.4f)):2:%s(%.4f) with %s lc rgb '%s' lw %.2f %s fs %s border lc rgb '%s'",
+               off, s->has_yspan ? "3:4:" : "", w * 0.9, s->has_yspan ? "boxerrorbars" : "boxes", color,
+               1.5 * k, dash[s->label], fill[s->label], color);
     entry(b, s, k);
 }
 
@@ -205,8 +221,9 @@ static void plot_line(tl_buf *b, const fig *f, size_t i, double k, bool *first) 
 static void plot_points(tl_buf *b, const fig *f, size_t i, double k, bool *first) {
     const fig_series *s = &f->series[i];
     part(b, f, i, first);
-    tl_buf_str(b, s->has_xspan ? " using 1:2:5:6:3:4 with xyerrorbars"
-                  : s->has_yspan ? " using 1:2:3:4 with yerrorbars" : " using 1:2 with points");
+    tl_buf_str(b, s->has_xspan   ? " using 1:2:5:6:3:4 with xyerrorbars"
+                  : s->has_yspan ? " using 1:2:3:4 with yerrorbars"
+                                 : " using 1:2 with points");
     style(b, s, k, true);
     entry(b, s, k);
 }
@@ -219,14 +236,21 @@ static void plot_labels(tl_buf *b, const fig *f, size_t i, bool *first) {
     for (int r = 0; r < 2; r++) {
         if (!side[r]) continue;
         part(b, f, i, first);
-        tl_buf_fmt(b, " using 1:($8==%d?$2:NaN):7 with labels %s offset character %s textcolor rgb '#333842' notitle", r,
-                   r ? "right" : "left", r == 1 ? (f->falling ? "-0.7,-0.7" : "-0.7,0.65") : f->falling ? "0.7,0.65" : "0.7,-0.7");
+        tl_buf_fmt(
+            b,
+            " using 1:($8==%d?$2:NaN):7 with labels %s offset character %s textcolor rgb '#333842' notitle",
+            r, r ? "right" : "left",
+            r == 1       ? (f->falling ? "-0.7,-0.7" : "-0.7,0.65")
+            : f->falling ? "0.7,0.65"
+                         : "0.7,-0.7");
     }
 }
 
 static void draw(tl_buf *b, const fig *f, const canvas *c, const char *font) {
     tl_buf_fmt(b, "\nset terminal %s font '%s,%d' rounded dashlength 0.7\n", c->terminal, font,
-               c->scale > 1 ? 26 : c->narrow ? 13 : 15);
+               c->scale > 1 ? 26
+               : c->narrow  ? 13
+                            : 15);
     tl_buf_fmt(b, "set output './%s%s'\n", f->id, c->suffix);
     axis(b, &f->x, "x", c->narrow);
     axis(b, &f->y, "y", c->narrow);
@@ -259,20 +283,23 @@ void fig_script(tl_buf *b, const fig *f, const char *font, bool png) {
                "set border 3 lc rgb '#8a8f98' lw 1\n"
                "set tics nomirror textcolor rgb '#555b66'\n"
                "set grid ytics lc rgb '#e3e6ea' lw 1 dt solid\n"
-               "set key tmargin left Left reverse vertical maxrows 12 samplen 2.4 spacing 1.2 textcolor rgb '#333842'\n"
+               "set key tmargin left Left reverse vertical maxrows 12 samplen 2.4 spacing 1.2 textcolor rgb "
+               "'#333842'\n"
                "set samples 200\n"
                "unset title\n",
                f->id, f->id, f->id);
     for (size_t i = 0; i < f->n_series; i++) {
-        tl_buf_fmt(b, "stats './%s.tsv' index %zu using 1:%s nooutput name 'S'\nprint 'rows %zu ', int(S_records)\n", f->id, i,
-                   f->series[i].has_y ? "2" : "3", i);
+        tl_buf_fmt(
+            b, "stats './%s.tsv' index %zu using 1:%s nooutput name 'S'\nprint 'rows %zu ', int(S_records)\n",
+            f->id, i, f->series[i].has_y ? "2" : "3", i);
     }
     for (size_t i = 0; i < TL_COUNT(all); i++) {
         if (i == 2 && !png) continue;
         /* The SVG names several families (the reader's machine has one of them); cairo takes one. */
-        const char *families = strcmp(f->lang, "zh-Hant") == 0 ? "Noto Sans CJK TC,Noto Sans TC,PingFang TC,sans-serif"
-                               : strcmp(f->lang, "zh-Hans") == 0 ? "Noto Sans CJK SC,Noto Sans SC,PingFang SC,sans-serif"
-                                                                 : "Noto Sans,Helvetica Neue,Arial,DejaVu Sans,sans-serif";
+        const char *families =
+            strcmp(f->lang, "zh-Hant") == 0   ? "Noto Sans CJK TC,Noto Sans TC,PingFang TC,sans-serif"
+            : strcmp(f->lang, "zh-Hans") == 0 ? "Noto Sans CJK SC,Noto Sans SC,PingFang SC,sans-serif"
+                                              : "Noto Sans,Helvetica Neue,Arial,DejaVu Sans,sans-serif";
         draw(b, f, &all[i], i == 2 ? font : families);
     }
 }

@@ -1,5 +1,5 @@
-/* Reading a figure's description: every member is checked, unknown ones are refused with the nearest name, and the
- * ranges of both axes are found so that nothing that is given is clipped away. */
+/* Reading a figure's description: every member is checked, unknown ones are refused with the nearest name,
+ * and the ranges of both axes are found so that nothing that is given is clipped away. */
 #include "figure/figure_impl.h"
 
 #include <math.h>
@@ -23,7 +23,8 @@ static tl_status members(const json_t *o, const char *const *names, size_t n, co
 }
 
 /* Text without NUL (jansson keeps valid UTF-8 but lets NUL through). */
-static tl_status text(const char **out, const json_t *o, const char *key, bool needed, const char *where, tl_err *e) {
+static tl_status text(const char **out, const json_t *o, const char *key, bool needed, const char *where,
+                      tl_err *e) {
     const json_t *v = json_object_get(o, key);
     *out = NULL;
     if (v == NULL || json_is_null(v)) {
@@ -31,7 +32,8 @@ static tl_status text(const char **out, const json_t *o, const char *key, bool n
     }
     if (!json_is_string(v)) return tl_fail(e, TL_INVALID, "%s: '%s' is not text", where, key);
     if (!tl_utf8_valid(json_string_value(v), json_string_length(v)) || json_string_length(v) > 2000) {
-        return tl_fail(e, TL_INVALID, "%s: '%s' holds a zero byte, invalid UTF-8 or more than 2000 bytes", where, key);
+        return tl_fail(e, TL_INVALID, "%s: '%s' holds a zero byte, invalid UTF-8 or more than 2000 bytes",
+                       where, key);
     }
     *out = json_string_value(v);
     return needed && **out == 0 ? tl_fail(e, TL_INVALID, "%s: '%s' is empty", where, key) : TL_OK;
@@ -46,7 +48,8 @@ static tl_status number(double *out, const json_t *o, const char *key, const cha
     return TL_OK;
 }
 
-static tl_status choice(size_t *out, const char *word, const char *const *names, size_t n, const char *where, tl_err *e) {
+static tl_status choice(size_t *out, const char *word, const char *const *names, size_t n, const char *where,
+                        tl_err *e) {
     for (size_t i = 0; i < n; i++) {
         if (tl_str_eq(word, names[i])) {
             *out = i;
@@ -55,7 +58,8 @@ static tl_status choice(size_t *out, const char *word, const char *const *names,
     }
     tl_fail(e, TL_INVALID, "%s: '%s' is none of the known names", where, word ? word : "(absent)");
     const char *near = word ? tl_nearest(word, names, n) : NULL;
-    return tl_remedy(e, "%s '%s'%s", near ? "did you mean" : "the first of them is", near ? near : names[0], near ? "?" : "");
+    return tl_remedy(e, "%s '%s'%s", near ? "did you mean" : "the first of them is", near ? near : names[0],
+                     near ? "?" : "");
 }
 
 static tl_status read_axis(fig_axis *a, const json_t *spec, const char *key, tl_err *e) {
@@ -73,7 +77,8 @@ static tl_status read_axis(fig_axis *a, const json_t *spec, const char *key, tl_
     a->categories = json_object_get(o, "categories");
     if (json_is_null(a->categories)) a->categories = NULL;
     if (a->categories != NULL) {
-        if (!json_is_array(a->categories) || json_array_size(a->categories) == 0 || json_array_size(a->categories) > 100) {
+        if (!json_is_array(a->categories) || json_array_size(a->categories) == 0 ||
+            json_array_size(a->categories) > 100) {
             return tl_fail(e, TL_INVALID, "%s: 'categories' is not a list of 1 to 100 names", where);
         }
         size_t i;
@@ -96,16 +101,20 @@ static tl_status check_point(fig *f, fig_series *s, fig_point *p, const char *wh
     if (!isfinite(p->ylo) != !isfinite(p->yhi) || !isfinite(p->xlo) != !isfinite(p->xhi)) {
         return tl_fail(e, TL_INVALID, "%s has one end of an interval only", where);
     }
-    if (p->ylo > p->yhi || p->xlo > p->xhi) return tl_fail(e, TL_INVALID, "%s has an interval that ends before it starts", where);
+    if (p->ylo > p->yhi || p->xlo > p->xhi)
+        return tl_fail(e, TL_INVALID, "%s has an interval that ends before it starts", where);
     if (s->kind != FIG_BAND && (p->y < p->ylo || p->y > p->yhi)) {
         return tl_fail(e, TL_INVALID, "%s lies outside its own interval", where);
     }
-    if (s->kind == FIG_BAND && !isfinite(p->ylo)) return tl_fail(e, TL_INVALID, "%s of a band has no 'ylo' and 'yhi'", where);
+    if (s->kind == FIG_BAND && !isfinite(p->ylo))
+        return tl_fail(e, TL_INVALID, "%s of a band has no 'ylo' and 'yhi'", where);
     if ((f->x.log && (p->x <= 0 || p->xlo <= 0)) || (f->y.log && (p->y <= 0 || p->yhi <= 0))) {
         return tl_fail(e, TL_INVALID, "%s is not above zero on a logarithmic axis", where);
     }
-    if (f->y.log && p->ylo <= 0) return tl_fail(e, TL_INVALID, "%s: its interval reaches zero on a logarithmic axis", where);
-    if (f->x.categories && (p->x != floor(p->x) || p->x < 0 || p->x >= (double)json_array_size(f->x.categories))) {
+    if (f->y.log && p->ylo <= 0)
+        return tl_fail(e, TL_INVALID, "%s: its interval reaches zero on a logarithmic axis", where);
+    if (f->x.categories &&
+        (p->x != floor(p->x) || p->x < 0 || p->x >= (double)json_array_size(f->x.categories))) {
         return tl_fail(e, TL_INVALID, "%s: x is not the index of a category", where);
     }
     s->has_y |= isfinite(p->y);
@@ -121,7 +130,8 @@ static tl_status read_points(fig *f, fig_series *s, const json_t *list, const ch
     tl_status st = TL_OK;
     s->n = json_array_size(list);
     if (s->n == 0) return tl_fail(e, TL_INVALID, "%s has no points", where);
-    if (s->n > TL_FIGURE_POINTS_MAX) return tl_fail(e, TL_LIMIT, "%s has more than %u points", where, TL_FIGURE_POINTS_MAX);
+    if (s->n > TL_FIGURE_POINTS_MAX)
+        return tl_fail(e, TL_LIMIT, "%s has more than %u points", where, TL_FIGURE_POINTS_MAX);
     s->points = tl_xalloc(s->n * sizeof *s->points);
     for (size_t i = 0; i < s->n; i++) {
         const json_t *o = json_array_get(list, i);
@@ -167,7 +177,8 @@ static tl_status read_series(fig *f, size_t i, const json_t *o, const char *type
         tl_fail(e, TL_INVALID, "%s: bars start at zero, and a logarithmic axis has none", where);
         return tl_remedy(e, "use kind = \"points\", or y without log");
     }
-    if (!json_is_array(json_object_get(o, "points"))) return tl_fail(e, TL_INVALID, "%s has no list 'points'", where);
+    if (!json_is_array(json_object_get(o, "points")))
+        return tl_fail(e, TL_INVALID, "%s has no list 'points'", where);
     TRY(read_points(f, s, json_object_get(o, "points"), where, e));
 out:
     return st;
@@ -218,10 +229,13 @@ static void find_ranges(fig *f) {
     pad(&f->y, from_zero);
 }
 
-/* Direct labels only where none touches another: few points, boxes of the estimated size on the narrow drawing. */
+/* Direct labels only where none touches another: few points, boxes of the estimated size on the narrow
+ * drawing. */
 static void place_labels(fig *f) {
     const double width = 290, height = 230;
-    struct { double x0, x1, y; } box[12];
+    struct {
+        double x0, x1, y;
+    } box[12];
     size_t n = 0;
     double rise = 0; /* covariance without the means: first point against the rest, in the order given */
     for (size_t i = 0; i < f->n_series; i++) {
@@ -238,8 +252,10 @@ static void place_labels(fig *f) {
                     p->side = -1;
                     continue;
                 }
-                double u = f->x.log ? log(p->x / f->x.lo) / log(f->x.hi / f->x.lo) : (p->x - f->x.lo) / (f->x.hi - f->x.lo);
-                double v = f->y.log ? log(p->y / f->y.lo) / log(f->y.hi / f->y.lo) : (p->y - f->y.lo) / (f->y.hi - f->y.lo);
+                double u = f->x.log ? log(p->x / f->x.lo) / log(f->x.hi / f->x.lo)
+                                    : (p->x - f->x.lo) / (f->x.hi - f->x.lo);
+                double v = f->y.log ? log(p->y / f->y.lo) / log(f->y.hi / f->y.lo)
+                                    : (p->y - f->y.lo) / (f->y.hi - f->y.lo);
                 double w = tl_utf8_width(p->text) * 7.5 + 12;
                 p->side = u * width + w > width;
                 if (n == TL_COUNT(box) || (p->side && u * width < w)) goto collide;
@@ -247,7 +263,8 @@ static void place_labels(fig *f) {
                 box[n].x1 = box[n].x0 + w;
                 box[n].y = v * height;
                 for (size_t k = 0; k < n; k++) {
-                    if (fabs(box[k].y - box[n].y) < 17 && box[k].x0 < box[n].x1 && box[n].x0 < box[k].x1) goto collide;
+                    if (fabs(box[k].y - box[n].y) < 17 && box[k].x0 < box[n].x1 && box[n].x0 < box[k].x1)
+                        goto collide;
                 }
                 n++;
             }
@@ -283,11 +300,13 @@ tl_status fig_read(fig *f, const json_t *spec, tl_err *e) {
     const json_t *list = json_object_get(spec, "series");
     size_t n = json_array_size(list);
     if (n == 0) return tl_fail(e, TL_INVALID, "the figure has no series");
-    if (n > TL_FIGURE_SERIES_MAX) return tl_fail(e, TL_LIMIT, "the figure has more than %u series", TL_FIGURE_SERIES_MAX);
+    if (n > TL_FIGURE_SERIES_MAX)
+        return tl_fail(e, TL_LIMIT, "the figure has more than %u series", TL_FIGURE_SERIES_MAX);
     f->series = tl_xalloc(n * sizeof *f->series);
     f->n_series = n;
     for (size_t i = 0; i < n; i++) TRY(read_series(f, i, json_array_get(list, i), type, e));
-    if (f->n_bars > 0 && f->x.log) return tl_fail(e, TL_INVALID, "bars on a logarithmic x axis have no width");
+    if (f->n_bars > 0 && f->x.log)
+        return tl_fail(e, TL_INVALID, "bars on a logarithmic x axis have no width");
     find_ranges(f);
     place_labels(f);
 out:

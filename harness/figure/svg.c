@@ -1,12 +1,14 @@
-/* What gnuplot wrote is read once as XML (tags balanced, attributes quoted, entities known) and then given what it lacks:
- * a title and description for those who cannot see it, the figure's id and the hash of its data, and ids of its own, since
- * gnuplot's (gpPt0, gnuplot_plot_1, ...) are the same in every figure and collide when several are put into one page. */
+/* What gnuplot wrote is read once as XML (tags balanced, attributes quoted, entities known) and then given
+ * what it lacks: a title and description for those who cannot see it, the figure's id and the hash of its
+ * data, and ids of its own, since gnuplot's (gpPt0, gnuplot_plot_1, ...) are the same in every figure and
+ * collide when several are put into one page. */
 #include "figure/figure_impl.h"
 
 #define DEPTH_MAX 64
 
 static bool name_char(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("_:-.", c) != NULL;
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           strchr("_:-.", c) != NULL;
 }
 
 static bool entity(const char *p, const char *end) {
@@ -55,7 +57,10 @@ static const char *find(const char *p, const char *end, const char *word) {
 }
 
 tl_status svg_check(size_t *marks_out, const char *svg, size_t n, const char *what, tl_err *e) {
-    struct { const char *p; size_t n; } open[DEPTH_MAX];
+    struct {
+        const char *p;
+        size_t n;
+    } open[DEPTH_MAX];
     size_t depth = 0, roots = 0;
     const char *end = svg + n, *p = svg;
     *marks_out = 0;
@@ -63,14 +68,18 @@ tl_status svg_check(size_t *marks_out, const char *svg, size_t n, const char *wh
     if (!tl_utf8_valid(svg, n)) return tl_fail(e, TL_INTERNAL, "%s: not valid UTF-8", what);
     while (p < end) {
         unsigned char c = (unsigned char)*p;
-        if (c < 0x20 && c != '\n' && c != '\t' && c != '\r') return tl_fail(e, TL_INTERNAL, "%s: control byte %u", what, c);
+        if (c < 0x20 && c != '\n' && c != '\t' && c != '\r')
+            return tl_fail(e, TL_INTERNAL, "%s: control byte %u", what, c);
         if (c == '&' && !entity(p, end)) return tl_fail(e, TL_INTERNAL, "%s: a bare '&'", what);
         if (c != '<') {
             p++;
             continue;
         }
-        const char *close = p[1] == '?' ? "?>" : tl_str_starts(p, "<!--") ? "-->" : tl_str_starts(p, "<![CDATA[") ? "]]>"
-                          : p[1] == '!' ? ">" : NULL;
+        const char *close = p[1] == '?'                     ? "?>"
+                            : tl_str_starts(p, "<!--")      ? "-->"
+                            : tl_str_starts(p, "<![CDATA[") ? "]]>"
+                            : p[1] == '!'                   ? ">"
+                                                            : NULL;
         if (close != NULL) {
             p = find(p, end, close);
             if (p == NULL) return tl_fail(e, TL_INTERNAL, "%s: a part that does not end", what);
@@ -82,24 +91,28 @@ tl_status svg_check(size_t *marks_out, const char *svg, size_t n, const char *wh
         size_t len = 0;
         if (next == NULL) return tl_fail(e, TL_INTERNAL, "%s: broken tag '%.40s'", what, p);
         while (name_char(name[len])) len++;
-        if (len == 6 && memcmp(name, "script", 6) == 0) return tl_fail(e, TL_INTERNAL, "%s: holds a script", what);
-        /* A mark is a <use> with a colour; the white ones are what gnuplot puts behind marks of error bars, those
-         * without a colour define the shapes. */
-        const char *color = len == 3 && memcmp(name, "use", 3) == 0 ? find(p, next ? next : end, " color='") : NULL;
+        if (len == 6 && memcmp(name, "script", 6) == 0)
+            return tl_fail(e, TL_INTERNAL, "%s: holds a script", what);
+        /* A mark is a <use> with a colour; the white ones are what gnuplot puts behind marks of error bars,
+         * those without a colour define the shapes. */
+        const char *color =
+            len == 3 && memcmp(name, "use", 3) == 0 ? find(p, next ? next : end, " color='") : NULL;
         *marks_out += color != NULL && !tl_str_starts(color, " color='white'");
         if (kind == 0) {
             if (depth == DEPTH_MAX) return tl_fail(e, TL_INTERNAL, "%s: nested too deep", what);
             roots += depth == 0;
             open[depth].p = name;
             open[depth++].n = len;
-        } else if (kind == 1 && (depth == 0 || open[depth - 1].n != len || memcmp(open[depth - 1].p, name, len) != 0)) {
+        } else if (kind == 1 &&
+                   (depth == 0 || open[depth - 1].n != len || memcmp(open[depth - 1].p, name, len) != 0)) {
             return tl_fail(e, TL_INTERNAL, "%s: '</%.*s>' closes another tag", what, (int)len, name);
         } else if (kind == 1) {
             depth--;
         }
         p = next;
     }
-    if (depth != 0 || roots != 1) return tl_fail(e, TL_INTERNAL, "%s: %zu open tags, %zu roots", what, depth, roots);
+    if (depth != 0 || roots != 1)
+        return tl_fail(e, TL_INTERNAL, "%s: %zu open tags, %zu roots", what, depth, roots);
     return TL_OK;
 }
 
@@ -111,16 +124,20 @@ static void copy_with_ids(tl_buf *out, const char *p, const char *end, const cha
         if (*p == '>') inside = false;
         size_t take = 1;
         bool add = false;
-        if (inside && (tl_str_starts(p, " id='") || tl_str_starts(p, " id=\""))) take = 5, add = true;
-        else if (inside && (tl_str_starts(p, "href='#") || tl_str_starts(p, "href=\"#"))) take = 7, add = true;
-        else if (inside && tl_str_starts(p, "url(#")) take = 5, add = true;
+        if (inside && (tl_str_starts(p, " id='") || tl_str_starts(p, " id=\"")))
+            take = 5, add = true;
+        else if (inside && (tl_str_starts(p, "href='#") || tl_str_starts(p, "href=\"#")))
+            take = 7, add = true;
+        else if (inside && tl_str_starts(p, "url(#"))
+            take = 5, add = true;
         tl_buf_add(out, p, take);
         if (add) tl_buf_str(out, prefix);
         p += take;
     }
 }
 
-tl_status svg_finish(tl_buf *out, const char *svg, const fig *f, const char *suffix, const char *data_sha256, tl_err *e) {
+tl_status svg_finish(tl_buf *out, const char *svg, const fig *f, const char *suffix, const char *data_sha256,
+                     tl_err *e) {
     const char *end = svg + strlen(svg), *root = strstr(svg, "<svg");
     const char *after = root ? strchr(root, '>') : NULL;
     if (after == NULL) return tl_fail(e, TL_INTERNAL, "figure '%s': gnuplot's SVG has no <svg>", f->id);
@@ -133,7 +150,8 @@ tl_status svg_finish(tl_buf *out, const char *svg, const fig *f, const char *suf
     tl_buf_fmt(out, "</title>\n<desc id=\"%sdesc\">", prefix);
     tl_buf_html(out, f->alt);
     tl_buf_fmt(out, "</desc>\n<metadata>tally figure=%s data-sha256=%s</metadata>", f->id, data_sha256);
-    const char *p = after + 1, *title = strstr(p, "<title>"), *title_end = title ? strstr(title, "</title>") : NULL;
+    const char *p = after + 1, *title = strstr(p, "<title>"),
+               *title_end = title ? strstr(title, "</title>") : NULL;
     if (title_end != NULL) {
         copy_with_ids(out, p, title, prefix);
         p = title_end + strlen("</title>");

@@ -3,9 +3,13 @@
 
 #include "figure/figure.h"
 
-static const struct { const char *kind; const char *attrs[6]; } KINDS[] = {
-    {"figure", {"id", "caption", "alt", "run"}}, {"table", {"id", "caption", "run"}}, {"formula", {"id", "run", "open"}},
-    {"rerun", {"id", "figure"}},                 {"ledger", {"id", "caption", "run"}}, {"menu", {"id", "caption", "run"}},
+static const struct {
+    const char *kind;
+    const char *attrs[6];
+} KINDS[] = {
+    {"figure", {"id", "caption", "alt", "run"}}, {"table", {"id", "caption", "run"}},
+    {"formula", {"id", "run", "open"}},          {"rerun", {"id", "figure"}},
+    {"ledger", {"id", "caption", "run"}},        {"menu", {"id", "caption", "run"}},
 };
 
 bool rep_block_known(const char *kind, const char **out) {
@@ -26,15 +30,19 @@ static void attr_check(rep *r, const rep_span *s, const char *key, const char *v
             if (strcmp(KINDS[i].attrs[n], key) == 0) goto known;
         }
         const char *near = tl_nearest(key, KINDS[i].attrs, n);
-        char *hint = tl_xprintf("%s '%s'%s", near ? "did you mean" : "it knows", near ? near : KINDS[i].attrs[0], near ? "?" : " and others");
+        char *hint = tl_xprintf("%s '%s'%s", near ? "did you mean" : "it knows",
+                                near ? near : KINDS[i].attrs[0], near ? "?" : " and others");
         rep_problem_add(r, s->from, hint, "a %s block has no attribute '%.40s'", s->expr, key);
         free(hint);
         return;
     }
 known:
-    if (json_object_get(s->attrs, key) != NULL) rep_problem_add(r, s->from, "keep one of the two", "attribute '%.40s' is given twice", key);
-    if (strcmp(key, "id") == 0 && (value[0] < 'a' || value[0] > 'z' || strlen(value) > 40 || value[strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789-")])) {
-        rep_problem_add(r, s->from, "small letters, digits and '-', a letter first", "'%.60s' is not an id", value);
+    if (json_object_get(s->attrs, key) != NULL)
+        rep_problem_add(r, s->from, "keep one of the two", "attribute '%.40s' is given twice", key);
+    if (strcmp(key, "id") == 0 && (value[0] < 'a' || value[0] > 'z' || strlen(value) > 40 ||
+                                   value[strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789-")])) {
+        rep_problem_add(r, s->from, "small letters, digits and '-', a letter first", "'%.60s' is not an id",
+                        value);
     }
     json_object_set_new(s->attrs, key, json_string(value));
 }
@@ -46,7 +54,8 @@ void rep_block_attrs(rep *r, rep_span *s, const char *p) {
         if (*p == 0) return;
         size_t k = strspn(p, "abcdefghijklmnopqrstuvwxyz0123456789_-");
         if (k == 0 || p[k] != '=') {
-            rep_problem_add(r, s->from, "write key=value or key=\"a longer value\"", "'%.40s' is not an attribute", p);
+            rep_problem_add(r, s->from, "write key=value or key=\"a longer value\"",
+                            "'%.40s' is not an attribute", p);
             return;
         }
         char *key = tl_xstrndup(p, k);
@@ -59,14 +68,16 @@ void rep_block_attrs(rep *r, rep_span *s, const char *p) {
             tl_buf_char(&v, *p);
         }
         if (quoted && *p == '"') closed = true, p++;
-        if (!closed) rep_problem_add(r, s->from, "end it with \"", "attribute '%s' has no closing quote", key);
+        if (!closed)
+            rep_problem_add(r, s->from, "end it with \"", "attribute '%s' has no closing quote", key);
         attr_check(r, s, key, v.p);
         free(key);
         tl_buf_free(&v);
     }
 }
 
-/* ---- asking -------------------------------------------------------------------------------------------------- */
+/* ---- asking
+ * -------------------------------------------------------------------------------------------------- */
 
 static bool table_like(const char *kind) {
     return strcmp(kind, "table") == 0 || strcmp(kind, "ledger") == 0 || strcmp(kind, "menu") == 0;
@@ -74,11 +85,13 @@ static bool table_like(const char *kind) {
 
 static void check_id(rep *r, rep_block *k, const rep_span *s) {
     const char *id = tl_json_str(s->attrs, "id", NULL);
-    if (id == NULL && strcmp(k->kind, "figure") == 0) rep_problem_add(r, s->from, "write ```figure id=fig-1", "a figure block has no id");
+    if (id == NULL && strcmp(k->kind, "figure") == 0)
+        rep_problem_add(r, s->from, "write ```figure id=fig-1", "a figure block has no id");
     k->own_id = id ? tl_xstrdup(id) : tl_xprintf("%s-%zu", k->kind, k->number);
     k->id = k->own_id;
     for (size_t i = 0; i < r->n_blocks; i++) {
-        if (strcmp(r->blocks[i].id, k->id) == 0) rep_problem_add(r, s->from, "give each its own", "the id '%s' is used twice", k->id);
+        if (strcmp(r->blocks[i].id, k->id) == 0)
+            rep_problem_add(r, s->from, "give each its own", "the id '%s' is used twice", k->id);
     }
 }
 
@@ -87,21 +100,26 @@ static void check_table(rep *r, const rep_block *k) {
     size_t n = json_array_size(columns), i, j;
     json_t *c, *row, *cell;
     if (n == 0 || n > 64 || !json_is_array(rows) || json_array_size(rows) > 5000) {
-        rep_problem_add(r, k->from, "1 to 64 columns, at most 5000 rows", "%s '%s' has no usable columns and rows", k->kind, k->id);
+        rep_problem_add(r, k->from, "1 to 64 columns, at most 5000 rows",
+                        "%s '%s' has no usable columns and rows", k->kind, k->id);
         return;
     }
     json_array_foreach(columns, i, c) {
-        if (tl_json_str(c, "title", NULL) == NULL) rep_problem_add(r, k->from, NULL, "column %zu of '%s' has no title", i + 1, k->id);
+        if (tl_json_str(c, "title", NULL) == NULL)
+            rep_problem_add(r, k->from, NULL, "column %zu of '%s' has no title", i + 1, k->id);
         bool plain = false;
         json_array_foreach(rows, j, row) plain |= json_is_number(json_array_get(row, i));
-        if (plain && rep_unit_is_performance(tl_json_str(c, "unit", "")) && rep_label_of(tl_json_str(c, "label", NULL)) == REP_NONE) {
-            rep_problem_add(r, k->from, "give the column a label, or its cells as values", "column '%.60s' of '%s' has a unit, but no label",
-                            tl_json_str(c, "title", "?"), k->id);
+        if (plain && rep_unit_is_performance(tl_json_str(c, "unit", "")) &&
+            rep_label_of(tl_json_str(c, "label", NULL)) == REP_NONE) {
+            rep_problem_add(r, k->from, "give the column a label, or its cells as values",
+                            "column '%.60s' of '%s' has a unit, but no label", tl_json_str(c, "title", "?"),
+                            k->id);
         }
     }
     json_array_foreach(rows, j, row) {
         if (json_array_size(row) != n) {
-            rep_problem_add(r, k->from, NULL, "row %zu of '%s' has %zu cells, %zu columns", j + 1, k->id, json_array_size(row), n);
+            rep_problem_add(r, k->from, NULL, "row %zu of '%s' has %zu cells, %zu columns", j + 1, k->id,
+                            json_array_size(row), n);
             return;
         }
         json_array_foreach(row, i, cell) {
@@ -119,12 +137,14 @@ static void check_figure(rep *r, rep_block *k, const rep_span *s) {
     json_object_set_new(k->spec, "id", json_string(k->id));
     if (!json_object_get(k->spec, "lang")) json_object_set_new(k->spec, "lang", json_string(r->w->lang));
     if (tl_json_str(s->attrs, "alt", NULL)) json_object_set(k->spec, "alt", json_object_get(s->attrs, "alt"));
-    if (tl_json_str(k->spec, "alt", "")[0] == 0 && k->caption && !strstr(k->caption, "{= ")) json_object_set_new(k->spec, "alt", json_string(k->caption));
+    if (tl_json_str(k->spec, "alt", "")[0] == 0 && k->caption && !strstr(k->caption, "{= "))
+        json_object_set_new(k->spec, "alt", json_string(k->caption));
     tl_err e = {0};
     if (tl_figure_check(k->spec, &e) != TL_OK) rep_problem_add(r, k->from, e.remedy, "%s", e.msg);
     rep_label l = rep_value_label(k->json);
     if (l == REP_NONE) rep_problem_add(r, k->from, NULL, "figure '%s' has no label", k->id);
-    if (l == REP_MEASURED && tl_json_str(k->json, "run", "")[0] == 0) rep_problem_add(r, k->from, NULL, "figure '%s' is measured, but names no run", k->id);
+    if (l == REP_MEASURED && tl_json_str(k->json, "run", "")[0] == 0)
+        rep_problem_add(r, k->from, NULL, "figure '%s' is measured, but names no run", k->id);
 }
 
 /* A caption may name values: {= EXPR}. Goes over its parts: text (expr NULL) and expressions. */
@@ -149,13 +169,17 @@ static void caption_print(tl_buf *b, const rep *r, const char *caption, bool htm
     for (const char *p = caption; p && *p;) {
         char *text, *expr;
         p = caption_part(p, &text, &expr);
-        if (html) tl_buf_html(b, text);
-        else rep_md(b, text);
+        if (html)
+            tl_buf_html(b, text);
+        else
+            rep_md(b, text);
         for (size_t i = 0; expr && i < r->n_values; i++) {
             const rep_value *v = &r->values[i];
             if (strcmp(v->expr, expr) != 0 || v->json == NULL) continue;
-            if (html) rep_value_html(b, r, v->json, v->note);
-            else rep_value_text(b, r, v);
+            if (html)
+                rep_value_html(b, r, v->json, v->note);
+            else
+                rep_value_text(b, r, v);
         }
         free(text), free(expr);
     }
@@ -165,7 +189,9 @@ static void ask(rep *r, rep_span *s) {
     rep_block k = {.from = s->from};
     rep_block_known(s->expr, &k.kind);
     k.number = 1;
-    for (size_t i = 0; i < r->n_blocks; i++) k.number += strcmp(r->blocks[i].kind, k.kind) == 0 || (table_like(k.kind) && table_like(r->blocks[i].kind));
+    for (size_t i = 0; i < r->n_blocks; i++)
+        k.number +=
+            strcmp(r->blocks[i].kind, k.kind) == 0 || (table_like(k.kind) && table_like(r->blocks[i].kind));
     check_id(r, &k, s);
     tl_err e = {0};
     tl_report_pos pos = {.file = r->spec->path};
@@ -173,7 +199,8 @@ static void ask(rep *r, rep_span *s) {
     tl_status st = r->source->block(&k.json, r->source->ctx, k.kind, s->attrs, s->text, &pos, &e);
     const char *own = tl_json_str(s->attrs, "caption", NULL);
     if (st != TL_OK || !json_is_object(k.json)) {
-        rep_problem_add(r, s->from, e.remedy, "%s '%s': %s", k.kind, k.id, e.msg[0] ? e.msg : "the source gave nothing");
+        rep_problem_add(r, s->from, e.remedy, "%s '%s': %s", k.kind, k.id,
+                        e.msg[0] ? e.msg : "the source gave nothing");
         json_decref(k.json);
         k.json = json_object();
     } else {
@@ -182,12 +209,16 @@ static void ask(rep *r, rep_span *s) {
         ask_caption(r, caption, s->from);
         if (strcmp(k.kind, "figure") == 0) check_figure(r, &k, s);
         if (table_like(k.kind)) check_table(r, &k);
-        if (strcmp(k.kind, "formula") == 0) rep_value_check(r, json_object_get(k.json, "value"), s->from, "the formula's value");
-        if (strcmp(k.kind, "rerun") == 0 && tl_json_str(k.json, "command", "")[0] == 0) rep_problem_add(r, s->from, NULL, "the rerun block has no command");
+        if (strcmp(k.kind, "formula") == 0)
+            rep_value_check(r, json_object_get(k.json, "value"), s->from, "the formula's value");
+        if (strcmp(k.kind, "rerun") == 0 && tl_json_str(k.json, "command", "")[0] == 0)
+            rep_problem_add(r, s->from, NULL, "the rerun block has no command");
     }
     const char *command = tl_json_str(k.json, "command", NULL);
-    if (command) k.command = tl_xstrdup(command);
-    else if (strcmp(k.kind, "figure") == 0) k.command = tl_xprintf("tally rerun %s#%s", r->command_base, k.id);
+    if (command)
+        k.command = tl_xstrdup(command);
+    else if (strcmp(k.kind, "figure") == 0)
+        k.command = tl_xprintf("tally rerun %s#%s", r->command_base, k.id);
     s->item = r->n_blocks;
     TL_PUSH(r->blocks, r->n_blocks, r->cap_blocks, k);
 }
@@ -198,7 +229,8 @@ void rep_ask_blocks(rep *r) {
     }
 }
 
-/* ---- drawing ------------------------------------------------------------------------------------------------- */
+/* ---- drawing
+ * ------------------------------------------------------------------------------------------------- */
 
 /* Without the XML declaration, which may only stand at the start of a file. */
 static tl_status inline_svg(char **out, const char *dir, const char *name, tl_err *e) {
@@ -231,7 +263,8 @@ out:
     return st;
 }
 
-/* ---- HTML ---------------------------------------------------------------------------------------------------- */
+/* ---- HTML
+ * ---------------------------------------------------------------------------------------------------- */
 
 static void text_html(tl_buf *b, const char *s) {
     if (s && *s) tl_buf_html(b, s);
@@ -241,12 +274,16 @@ static void command_html(tl_buf *b, const rep *r, const char *command) {
     if (command == NULL) return;
     tl_buf_str(b, "<span class=\"cmd\"><code>");
     tl_buf_html(b, command);
-    tl_buf_fmt(b, "</code><button type=\"button\" class=\"copy\" hidden=\"hidden\" data-done=\"%s\">%s</button></span>", r->w->copied, r->w->copy);
+    tl_buf_fmt(
+        b,
+        "</code><button type=\"button\" class=\"copy\" hidden=\"hidden\" data-done=\"%s\">%s</button></span>",
+        r->w->copied, r->w->copy);
 }
 
 /* run 01J9... · ab12cd3 (clean) · machine · engine · label · command */
 static void source_html(tl_buf *b, const rep *r, const rep_block *k) {
-    const char *keys[] = {"run", "revision", "machine", "engine", "model"}, *stale = tl_json_str(k->json, "stale", "");
+    const char *keys[] = {"run", "revision", "machine", "engine", "model"},
+               *stale = tl_json_str(k->json, "stale", "");
     bool any = false;
     if (tl_json_str(k->json, "run", "")[0] == 0 && k->command == NULL) return;
     tl_buf_str(b, "<div class=\"src\"><span>");
@@ -287,7 +324,8 @@ static void number_cell(tl_buf *b, const json_t *p, const char *key) {
 
 static void axis_title(tl_buf *b, const json_t *axis) {
     tl_buf_html(b, tl_json_str(axis, "label", ""));
-    if (tl_json_str(axis, "unit", "")[0]) tl_buf_str(b, " ("), tl_buf_html(b, tl_json_str(axis, "unit", "")), tl_buf_str(b, ")");
+    if (tl_json_str(axis, "unit", "")[0])
+        tl_buf_str(b, " ("), tl_buf_html(b, tl_json_str(axis, "unit", "")), tl_buf_str(b, ")");
 }
 
 /* Every point that was drawn, for those who cannot see the drawing. */
@@ -295,7 +333,10 @@ static void data_html(tl_buf *b, const rep *r, const rep_block *k) {
     const json_t *x = json_object_get(k->spec, "x"), *y = json_object_get(k->spec, "y"), *s, *p;
     const json_t *categories = json_object_get(x, "categories");
     size_t i, j;
-    tl_buf_fmt(b, "<details class=\"data\"><summary>%s</summary><div class=\"tbl\"><table><thead><tr><th>%s</th><th>", r->w->data, r->w->series);
+    tl_buf_fmt(
+        b,
+        "<details class=\"data\"><summary>%s</summary><div class=\"tbl\"><table><thead><tr><th>%s</th><th>",
+        r->w->data, r->w->series);
     axis_title(b, x);
     tl_buf_str(b, "</th><th>");
     axis_title(b, y);
@@ -309,11 +350,15 @@ static void data_html(tl_buf *b, const rep *r, const rep_block *k) {
             tl_buf_str(b, "<tr><td>");
             tl_buf_html(b, tl_json_str(p, "text", ""));
             tl_buf_str(b, "</td><td>");
-            if (categories) text_html(b, json_string_value(json_array_get(categories, (size_t)tl_json_num(p, "x", 0))));
-            else number_cell(b, p, "x");
+            if (categories)
+                text_html(b, json_string_value(json_array_get(categories, (size_t)tl_json_num(p, "x", 0))));
+            else
+                number_cell(b, p, "x");
             tl_buf_str(b, "</td><td>");
-            if (json_is_number(json_object_get(p, "y"))) number_cell(b, p, "y");
-            else if (!json_is_number(json_object_get(p, "ylo"))) tl_buf_str(b, r->w->missing);
+            if (json_is_number(json_object_get(p, "y")))
+                number_cell(b, p, "y");
+            else if (!json_is_number(json_object_get(p, "ylo")))
+                tl_buf_str(b, r->w->missing);
             tl_buf_str(b, "</td><td>");
             number_cell(b, p, "ylo");
             if (json_is_number(json_object_get(p, "yhi"))) tl_buf_str(b, " – ");
@@ -352,7 +397,10 @@ static void cell_text(tl_buf *b, const json_t *cell) {
 /* What a cell says that its column's header does not: its own unit, its own label. */
 static void cell_extra(const json_t *cell, const json_t *column, const char **unit, rep_label *label) {
     const char *u = tl_json_str(cell, "unit", "");
-    *unit = json_is_object(cell) && *u && strcmp(u, "1") != 0 && !tl_str_eq(u, tl_json_str(column, "unit", NULL)) ? u : NULL;
+    *unit =
+        json_is_object(cell) && *u && strcmp(u, "1") != 0 && !tl_str_eq(u, tl_json_str(column, "unit", NULL))
+            ? u
+            : NULL;
     rep_label l = json_is_object(cell) ? rep_value_label(cell) : REP_NONE;
     *label = l != rep_value_label(column) ? l : REP_NONE;
 }
@@ -360,7 +408,8 @@ static void cell_extra(const json_t *cell, const json_t *column, const char **un
 static void table_html(tl_buf *b, const rep *r, const rep_block *k) {
     const json_t *columns = json_object_get(k->json, "columns"), *c, *row, *cell;
     size_t i, j;
-    tl_buf_fmt(b, "<figure id=\"%s\" class=\"t\"><div class=\"tbl%s\"><table><thead><tr>", k->id, json_array_size(columns) > 3 ? " cards" : "");
+    tl_buf_fmt(b, "<figure id=\"%s\" class=\"t\"><div class=\"tbl%s\"><table><thead><tr>", k->id,
+               json_array_size(columns) > 3 ? " cards" : "");
     json_array_foreach(columns, i, c) {
         tl_buf_str(b, "<th scope=\"col\">");
         tl_buf_html(b, tl_json_str(c, "title", ""));
@@ -381,7 +430,10 @@ static void table_html(tl_buf *b, const rep *r, const rep_block *k) {
             cell_text(&t, cell);
             cell_extra(cell, c, &unit, &l);
             if (unit) tl_buf_fmt(&t, " %s", unit);
-            tl_buf_fmt(b, "<td%s><span class=\"th\">", json_is_string(cell) && !tl_str_eq(tl_json_str(c, "align", ""), "right") ? "" : " class=\"n\"");
+            tl_buf_fmt(b, "<td%s><span class=\"th\">",
+                       json_is_string(cell) && !tl_str_eq(tl_json_str(c, "align", ""), "right")
+                           ? ""
+                           : " class=\"n\"");
             tl_buf_html(b, tl_json_str(c, "title", ""));
             if (tl_json_str(c, "unit", "")[0]) tl_buf_str(b, " "), tl_buf_html(b, tl_json_str(c, "unit", ""));
             rep_chip_html(b, r, rep_value_label(c), 0);
@@ -415,12 +467,17 @@ void rep_block_html(rep *r) {
         rep_block *k = &r->blocks[i];
         tl_buf b;
         tl_buf_init(&b, 0);
-        if (strcmp(k->kind, "figure") == 0) figure_html(&b, r, k);
-        else if (table_like(k->kind)) table_html(&b, r, k);
-        else if (strcmp(k->kind, "formula") == 0) formula_html(&b, r, k, true);
+        if (strcmp(k->kind, "figure") == 0)
+            figure_html(&b, r, k);
+        else if (table_like(k->kind))
+            table_html(&b, r, k);
+        else if (strcmp(k->kind, "formula") == 0)
+            formula_html(&b, r, k, true);
         else {
             tl_buf_str(&b, "<div class=\"rerun\">");
-            if (tl_json_str(k->json, "text", "")[0]) tl_buf_str(&b, "<p>"), text_html(&b, tl_json_str(k->json, "text", "")), tl_buf_str(&b, "</p>");
+            if (tl_json_str(k->json, "text", "")[0])
+                tl_buf_str(&b, "<p>"), text_html(&b, tl_json_str(k->json, "text", "")),
+                    tl_buf_str(&b, "</p>");
             command_html(&b, r, k->command);
             tl_buf_str(&b, "</div>\n");
         }
@@ -429,7 +486,8 @@ void rep_block_html(rep *r) {
     }
 }
 
-/* ---- Markdown ------------------------------------------------------------------------------------------------ */
+/* ---- Markdown
+ * ------------------------------------------------------------------------------------------------ */
 
 /* A code span around any text without line ends: one more backtick than the longest run inside. */
 void rep_md_code(tl_buf *b, const char *s) {
@@ -446,7 +504,8 @@ void rep_md_code(tl_buf *b, const char *s) {
 }
 
 static void source_text(tl_buf *b, const rep *r, const rep_block *k) {
-    const char *keys[] = {"run", "revision", "machine", "engine", "model"}, *stale = tl_json_str(k->json, "stale", "");
+    const char *keys[] = {"run", "revision", "machine", "engine", "model"},
+               *stale = tl_json_str(k->json, "stale", "");
     bool any = false;
     if (tl_json_str(k->json, "run", "")[0] == 0 && k->command == NULL) return;
     tl_buf_str(b, "\n");
@@ -485,7 +544,8 @@ static void table_text(tl_buf *b, const rep *r, const rep_block *k) {
     tl_buf_str(b, "\n|");
     json_array_foreach(columns, i, c) {
         const json_t *first = json_array_get(json_array_get(json_object_get(k->json, "rows"), 0), i);
-        tl_buf_str(b, json_is_string(first) && !tl_str_eq(tl_json_str(c, "align", ""), "right") ? " --- |" : " --: |");
+        tl_buf_str(b, json_is_string(first) && !tl_str_eq(tl_json_str(c, "align", ""), "right") ? " --- |"
+                                                                                                : " --: |");
     }
     json_array_foreach(json_object_get(k->json, "rows"), j, row) {
         tl_buf_str(b, "\n|");
@@ -520,9 +580,11 @@ void rep_block_text(tl_buf *b, const rep *r, const rep_block *k) {
         tl_buf_str(b, "**"), rep_md(b, tl_json_str(k->json, "title", r->w->formula)), tl_buf_str(b, "**\n\n");
         rep_tree_text(b, r, json_object_get(k->json, "value"), 0);
     } else {
-        if (tl_json_str(k->json, "text", "")[0]) rep_md(b, tl_json_str(k->json, "text", "")), tl_buf_str(b, "\n\n");
+        if (tl_json_str(k->json, "text", "")[0])
+            rep_md(b, tl_json_str(k->json, "text", "")), tl_buf_str(b, "\n\n");
         tl_buf_str(b, "```sh\n");
-        for (const char *p = k->command ? k->command : ""; *p; p++) tl_buf_char(b, (unsigned char)*p < 0x20 ? ' ' : *p);
+        for (const char *p = k->command ? k->command : ""; *p; p++)
+            tl_buf_char(b, (unsigned char)*p < 0x20 ? ' ' : *p);
         tl_buf_str(b, "\n```\n");
     }
     if (b->len > 0 && b->p[b->len - 1] == '\n') b->p[--b->len] = 0; /* the fence's own line end follows */

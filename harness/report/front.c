@@ -1,8 +1,10 @@
-/* Front matter: "---", lines "key: value", "---". Not YAML: one kind of line, so that there is nothing to misread. */
+/* Front matter: "---", lines "key: value", "---". Not YAML: one kind of line, so that there is nothing to
+ * misread. */
 #include "report/report_impl.h"
 
 static void line(rep *r, char *p, size_t from) {
-    static const char *const keys[] = {"title", "lang", "experiment", "day", "map", "subtitle", "series", "description", "needs", "report"};
+    static const char *const keys[] = {"title",    "lang",   "experiment",  "day",   "map",
+                                       "subtitle", "series", "description", "needs", "report"};
     if (*p == 0 || *p == '#') return;
     char *colon = strchr(p, ':');
     if (colon == NULL) {
@@ -20,8 +22,10 @@ static void line(rep *r, char *p, size_t from) {
     if (!known) {
         const char *near = tl_nearest(p, keys, TL_COUNT(keys));
         char *hint = near ? tl_xprintf("did you mean '%s'?", near) : NULL;
-        rep_problem_add(r, from, hint ? hint : "known are title, lang, experiment, day, map, subtitle, series, description, needs",
-                        "front matter: unknown key '%.60s'", p);
+        rep_problem_add(
+            r, from,
+            hint ? hint : "known are title, lang, experiment, day, map, subtitle, series, description, needs",
+            "front matter: unknown key '%.60s'", p);
         free(hint);
     } else if (json_object_get(r->front, p) != NULL) {
         rep_problem_add(r, from, "keep one of the two", "front matter: '%s' is given twice", p);
@@ -35,7 +39,8 @@ void rep_front(rep *r) {
     r->front = json_object();
     r->w = rep_words_of("en");
     if (strncmp(s, "---\n", 4) != 0 && strncmp(s, "---\r\n", 5) != 0) {
-        rep_problem_add(r, 0, "begin the file with ---, title: ..., lang: ..., ---", "the report has no front matter");
+        rep_problem_add(r, 0, "begin the file with ---, title: ..., lang: ..., ---",
+                        "the report has no front matter");
         return;
     }
     size_t at = strcspn(s, "\n") + 1;
@@ -53,12 +58,14 @@ void rep_front(rep *r) {
     r->body = at;
     memset(r->mask, M_FRONT, at);
     const char *lang = tl_json_str(r->front, "lang", "en");
-    if (tl_json_str(r->front, "title", "")[0] == 0) rep_problem_add(r, 0, "add title: ...", "front matter: no title");
+    if (tl_json_str(r->front, "title", "")[0] == 0)
+        rep_problem_add(r, 0, "add title: ...", "front matter: no title");
     if (rep_words_of(lang) == NULL) {
         rep_problem_add(r, 0, "zh-Hant, zh-Hans or en", "front matter: lang '%.40s' is not known", lang);
         return;
     }
     r->w = rep_words_of(lang);
     static const char *const printed[] = {"title", "subtitle", "description", "series", "needs"};
-    for (size_t i = 0; i < TL_COUNT(printed); i++) rep_lint_text(r, tl_json_str(r->front, printed[i], ""), 0, printed[i]);
+    for (size_t i = 0; i < TL_COUNT(printed); i++)
+        rep_lint_text(r, tl_json_str(r->front, printed[i], ""), 0, printed[i]);
 }

@@ -1,6 +1,6 @@
-/* From text to the body of the page: cmark-gfm's tree in safe mode, with our own HTML put in as custom nodes (the only
- * HTML that safe mode prints). What the tree shows and the source's author should know (raw HTML, links to scripts,
- * pictures that would need the network) is a problem. */
+/* From text to the body of the page: cmark-gfm's tree in safe mode, with our own HTML put in as custom nodes
+ * (the only HTML that safe mode prints). What the tree shows and the source's author should know (raw HTML,
+ * links to scripts, pictures that would need the network) is a problem. */
 #include "report/report_impl.h"
 
 #include <strings.h>
@@ -64,9 +64,12 @@ static void split_text(const rep *r, cmark_node *n, strong *balance) {
         size_t len = 0;
         tl_buf b;
         tl_buf_init(&b, 0);
-        if (tl_str_starts(s, OPEN_MARK)) len = 3, tl_buf_str(&b, "<strong>"), strong_mark(balance, cmark_node_parent(n), true);
-        else if (tl_str_starts(s, CLOSE_MARK)) len = 3, tl_buf_str(&b, "</strong>"), strong_mark(balance, cmark_node_parent(n), false);
-        else if (*s == '[' || (unsigned char)*s == 0xe3) rep_chip_html(&b, r, rep_label_at(s, &len), 0);
+        if (tl_str_starts(s, OPEN_MARK))
+            len = 3, tl_buf_str(&b, "<strong>"), strong_mark(balance, cmark_node_parent(n), true);
+        else if (tl_str_starts(s, CLOSE_MARK))
+            len = 3, tl_buf_str(&b, "</strong>"), strong_mark(balance, cmark_node_parent(n), false);
+        else if (*s == '[' || (unsigned char)*s == 0xe3)
+            rep_chip_html(&b, r, rep_label_at(s, &len), 0);
         if (len > 0) {
             if (s > start) cmark_node_insert_before(n, text_node(start, (size_t)(s - start)));
             cmark_node_insert_before(n, custom(CMARK_NODE_CUSTOM_INLINE, b.p));
@@ -139,13 +142,17 @@ static void check_link(rep *r, cmark_node *n, bool image) {
     bool good = url == NULL || *url == 0;
     for (size_t i = 0; i < TL_COUNT(ok) && !good; i++) good = strncasecmp(url, ok[i], strlen(ok[i])) == 0;
     if (!good) good = strcspn(url, ":") >= strcspn(url, "/?#"); /* a relative path has no scheme */
-    if (image) rep_problem_add(r, from_of(r, n), "draw it with a figure block, or link to it", "the picture '%.80s' would have to be loaded from elsewhere", url ? url : "");
-    else if (!good) rep_problem_add(r, from_of(r, n), "https://, http://, mailto:, # or a relative path", "the link '%.80s' is not safe", url);
+    if (image)
+        rep_problem_add(r, from_of(r, n), "draw it with a figure block, or link to it",
+                        "the picture '%.80s' would have to be loaded from elsewhere", url ? url : "");
+    else if (!good)
+        rep_problem_add(r, from_of(r, n), "https://, http://, mailto:, # or a relative path",
+                        "the link '%.80s' is not safe", url);
 }
 
-/* A table cell takes none of our nodes (cmark_node_insert_* refuses), so tables are taken out of the tree: each cell's
- * children move into a paragraph of their own, and when those are done the table is written by us. Cards on a phone: each
- * body cell also says its column's header. */
+/* A table cell takes none of our nodes (cmark_node_insert_* refuses), so tables are taken out of the tree:
+ * each cell's children move into a paragraph of their own, and when those are done the table is written by
+ * us. Cards on a phone: each body cell also says its column's header. */
 typedef struct grid {
     cmark_node *table, **cells; /* rows * columns documents of one paragraph, owned */
     size_t rows, columns;
@@ -188,9 +195,12 @@ static void cell_html(tl_buf *b, const grid *g, size_t y, size_t x, int options)
     size_t n = strlen(html), lead = tl_str_starts(html, "<p>") ? 3 : 0;
     while (n > 0 && html[n - 1] == '\n') n--;
     if (lead && n >= 7 && memcmp(html + n - 4, "</p>", 4) == 0) n -= 4;
-    const char *tag = y == 0 ? "th" : "td", *css = g->align[x] == 'r' ? " class=\"n\"" : g->align[x] == 'c' ? " class=\"mid\"" : " class=\"l\"";
+    const char *tag = y == 0 ? "th" : "td", *css = g->align[x] == 'r'   ? " class=\"n\""
+                                                   : g->align[x] == 'c' ? " class=\"mid\""
+                                                                        : " class=\"l\"";
     tl_buf_fmt(b, "<%s%s>", tag, css);
-    if (y > 0) tl_buf_str(b, "<span class=\"th\">"), tl_buf_html(b, g->headers[x]), tl_buf_str(b, "</span><span>");
+    if (y > 0)
+        tl_buf_str(b, "<span class=\"th\">"), tl_buf_html(b, g->headers[x]), tl_buf_str(b, "</span><span>");
     tl_buf_add(b, html + lead, n - lead);
     tl_buf_fmt(b, "%s</%s>", y > 0 ? "</span>" : "", tag);
     free(html);
@@ -218,7 +228,9 @@ static void grid_put(grid *g, int options) {
 static void raw_html(rep *r, cmark_node *n) {
     const char *s = cmark_node_get_literal(n);
     s = s ? s + strspn(s, " ") : "";
-    if (!tl_str_starts(s, "<!--")) rep_problem_add(r, from_of(r, n), "write it in Markdown (a comment <!-- --> is allowed)", "raw HTML is not printed: '%.40s'", s);
+    if (!tl_str_starts(s, "<!--"))
+        rep_problem_add(r, from_of(r, n), "write it in Markdown (a comment <!-- --> is allowed)",
+                        "raw HTML is not printed: '%.40s'", s);
 }
 
 typedef struct nodes {
@@ -237,7 +249,9 @@ static nodes collect(cmark_node *root) {
 }
 
 static bool first_heading(const rep *r, cmark_node *n) {
-    if (cmark_node_get_type(n) != CMARK_NODE_HEADING || cmark_node_get_heading_level(n) != 1 || cmark_node_previous(n)) return false;
+    if (cmark_node_get_type(n) != CMARK_NODE_HEADING || cmark_node_get_heading_level(n) != 1 ||
+        cmark_node_previous(n))
+        return false;
     char *t = cmark_render_plaintext(n, CMARK_OPT_DEFAULT, 0);
     t[strcspn(t, "\n")] = 0;
     bool same = tl_str_eq(t, tl_json_str(r->front, "title", NULL));
@@ -259,14 +273,18 @@ static void surgery(rep *r, cmark_node *root, int options) {
         if (t == CMARK_NODE_HTML_BLOCK || t == CMARK_NODE_HTML_INLINE) raw_html(r, list.v[i]);
     }
     for (size_t i = 0; i < list.n; i++) {
-        if (strcmp(cmark_node_get_type_string(list.v[i]), "table") == 0) TL_PUSH(grids, n_grids, cap_grids, grid_take(list.v[i]));
+        if (strcmp(cmark_node_get_type_string(list.v[i]), "table") == 0)
+            TL_PUSH(grids, n_grids, cap_grids, grid_take(list.v[i]));
     }
     for (size_t i = 0; i < list.n; i++) {
         cmark_node *n = list.v[i];
         cmark_node_type t = cmark_node_get_type(n);
-        if (t == CMARK_NODE_CODE) value_node(r, n, &values);
-        else if (t == CMARK_NODE_CODE_BLOCK) block_node(r, n, &blocks);
-        else if (t == CMARK_NODE_TEXT) split_text(r, n, &balance);
+        if (t == CMARK_NODE_CODE)
+            value_node(r, n, &values);
+        else if (t == CMARK_NODE_CODE_BLOCK)
+            block_node(r, n, &blocks);
+        else if (t == CMARK_NODE_TEXT)
+            split_text(r, n, &balance);
     }
     for (size_t i = 0; i < n_grids; i++) grid_put(&grids[i], options);
     free(grids);
@@ -281,16 +299,20 @@ static void surgery(rep *r, cmark_node *root, int options) {
     }
     if (values != want_values || blocks != want_blocks) {
         rep_problem_add(r, r->body, "look for an unpaired ` or an indented line near a directive",
-                        "%zu values and %zu blocks are written, but Markdown sees %zu and %zu", want_values, want_blocks, values, blocks);
+                        "%zu values and %zu blocks are written, but Markdown sees %zu and %zu", want_values,
+                        want_blocks, values, blocks);
     }
-    if (balance.crossed || balance.parent) rep_problem_add(r, r->body, "look at the ** near a link or a quote", "emphasis that crosses other marks");
+    if (balance.crossed || balance.parent)
+        rep_problem_add(r, r->body, "look at the ** near a link or a quote",
+                        "emphasis that crosses other marks");
     free(list.v);
 }
 
-/* cmark marks its footnotes with attributes that have no value; the page is well-formed XML without them. A raw '"' stands
- * in tags only (texts have &quot;), so this cannot touch what the author wrote. */
+/* cmark marks its footnotes with attributes that have no value; the page is well-formed XML without them. A
+ * raw '"' stands in tags only (texts have &quot;), so this cannot touch what the author wrote. */
 static void add_without_bare_attributes(tl_buf *b, const char *s) {
-    static const char *const bare[] = {"\" data-footnote-ref", "\" data-footnotes", "\" data-footnote-backref"};
+    static const char *const bare[] = {"\" data-footnote-ref", "\" data-footnotes",
+                                       "\" data-footnote-backref"};
     while (*s) {
         size_t skip = 0;
         for (size_t i = 0; i < TL_COUNT(bare) && *s == '"'; i++) {

@@ -1,20 +1,116 @@
-/* The law of the house: a number with a performance unit, written by hand, carries its label and a footnote; `measured` is
- * never written by hand; footnotes are defined and used. Looked for in a normalised copy, so that full-width digits, odd
- * blanks, zero-width characters and emphasis marks hide nothing. */
+/* The law of the house: a number with a performance unit, written by hand, carries its label and a footnote;
+ * `measured` is never written by hand; footnotes are defined and used. Looked for in a normalised copy, so
+ * that full-width digits, odd blanks, zero-width characters and emphasis marks hide nothing. */
 #include "report/report_impl.h"
 
 #include <strings.h>
 
-/* Case counts for the short ones (s is not S, MB is not mb of nothing), not for the long ones. Longest first where one
- * begins another is not needed: the longest match is taken. */
+/* Case counts for the short ones (s is not S, MB is not mb of nothing), not for the long ones. Longest first
+ * where one begins another is not needed: the longest match is taken. */
 static const char *const UNITS[] = {
-    "tok/s", "tokens/s", "token/s", "tok/sec", "tokens/sec", "tokens per second", "tok per second", "t/s", "tps", "字/秒", "token/秒",
-    "tokens/秒", "個 token/秒", "req/s", "requests/s", "rps", "qps", "B/s", "kB/s", "KB/s", "MB/s", "GB/s", "TB/s", "KiB/s",
-    "MiB/s", "GiB/s", "TiB/s", "Gb/s", "Mb/s", "Gbps", "Mbps", "GT/s", "MT/s", "kB", "KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB",
-    "gb", "mb", "gib", "mib", "ns", "us", "ms", "s", "sec", "secs", "second", "seconds", "millisecond", "milliseconds",
-    "microseconds", "ms/tok", "ms/token", "s/tok", "秒", "毫秒", "微秒", "奈秒", "纳秒", "W", "mW", "kW", "瓦", "瓦特", "J", "mJ", "kJ", "Wh",
-    "kWh", "焦耳", "焦", "J/tok", "J/token", "%", "個百分點", "×", "x", "倍", "FLOPS", "FLOP/s", "MFLOPS", "GFLOPS", "TFLOPS", "PFLOPS",
-    "GFLOP/s", "TFLOP/s", "PFLOP/s", "TOPS", "GOPS", "Hz", "MHz", "GHz", "B/token", "GB/token", "MB/token", "GB/tok", "MB/tok",
+    "tok/s",
+    "tokens/s",
+    "token/s",
+    "tok/sec",
+    "tokens/sec",
+    "tokens per second",
+    "tok per second",
+    "t/s",
+    "tps",
+    "字/秒",
+    "token/秒",
+    "tokens/秒",
+    "個 token/秒",
+    "req/s",
+    "requests/s",
+    "rps",
+    "qps",
+    "B/s",
+    "kB/s",
+    "KB/s",
+    "MB/s",
+    "GB/s",
+    "TB/s",
+    "KiB/s",
+    "MiB/s",
+    "GiB/s",
+    "TiB/s",
+    "Gb/s",
+    "Mb/s",
+    "Gbps",
+    "Mbps",
+    "GT/s",
+    "MT/s",
+    "kB",
+    "KB",
+    "MB",
+    "GB",
+    "TB",
+    "KiB",
+    "MiB",
+    "GiB",
+    "TiB",
+    "gb",
+    "mb",
+    "gib",
+    "mib",
+    "ns",
+    "us",
+    "ms",
+    "s",
+    "sec",
+    "secs",
+    "second",
+    "seconds",
+    "millisecond",
+    "milliseconds",
+    "microseconds",
+    "ms/tok",
+    "ms/token",
+    "s/tok",
+    "秒",
+    "毫秒",
+    "微秒",
+    "奈秒",
+    "纳秒",
+    "W",
+    "mW",
+    "kW",
+    "瓦",
+    "瓦特",
+    "J",
+    "mJ",
+    "kJ",
+    "Wh",
+    "kWh",
+    "焦耳",
+    "焦",
+    "J/tok",
+    "J/token",
+    "%",
+    "個百分點",
+    "×",
+    "x",
+    "倍",
+    "FLOPS",
+    "FLOP/s",
+    "MFLOPS",
+    "GFLOPS",
+    "TFLOPS",
+    "PFLOPS",
+    "GFLOP/s",
+    "TFLOP/s",
+    "PFLOP/s",
+    "TOPS",
+    "GOPS",
+    "Hz",
+    "MHz",
+    "GHz",
+    "B/token",
+    "GB/token",
+    "MB/token",
+    "GB/tok",
+    "MB/tok",
 };
 
 static bool word(char c) {
@@ -42,12 +138,31 @@ bool rep_unit_is_performance(const char *unit) {
     return unit != NULL && *unit != 0 && rep_unit_at(unit, true) == strlen(unit);
 }
 
-/* What one byte position becomes. Returns the bytes taken; *c: one byte for it, 0 = nothing, 2 = copy as it is. */
+/* What one byte position becomes. Returns the bytes taken; *c: one byte for it, 0 = nothing, 2 = copy as it
+ * is. */
 static size_t one(const char *p, size_t left, char *c) {
-    static const struct { const char *from; char to; } map[] = {
-        {"\xc2\xa0", ' '}, {"\xe3\x80\x80", ' '}, {"\xe2\x80\x89", ' '}, {"\xe2\x80\xaf", ' '}, {"\xe2\x80\x8b", 0},
-        {"\xe2\x80\x8c", 0}, {"\xe2\x80\x8d", 0}, {"\xe2\x81\xa0", 0}, {"\xef\xbb\xbf", 0}, {"\xce\xbc", 'u'}, {"\xc2\xb5", 'u'},
-        {"&nbsp;", ' '}, {"&#160;", ' '}, {"&thinsp;", ' '}, {"&ensp;", ' '}, {"**", 0}, {"*", 0}, {"\\", 0},
+    static const struct {
+        const char *from;
+        char to;
+    } map[] = {
+        {"\xc2\xa0", ' '},
+        {"\xe3\x80\x80", ' '},
+        {"\xe2\x80\x89", ' '},
+        {"\xe2\x80\xaf", ' '},
+        {"\xe2\x80\x8b", 0},
+        {"\xe2\x80\x8c", 0},
+        {"\xe2\x80\x8d", 0},
+        {"\xe2\x81\xa0", 0},
+        {"\xef\xbb\xbf", 0},
+        {"\xce\xbc", 'u'},
+        {"\xc2\xb5", 'u'},
+        {"&nbsp;", ' '},
+        {"&#160;", ' '},
+        {"&thinsp;", ' '},
+        {"&ensp;", ' '},
+        {"**", 0},
+        {"*", 0},
+        {"\\", 0},
     };
     const unsigned char *u = (const unsigned char *)p;
     for (size_t i = 0; i < TL_COUNT(map); i++) {
@@ -58,7 +173,8 @@ static size_t one(const char *p, size_t left, char *c) {
         }
     }
     if (left >= 3 && u[0] == 0xef && ((u[1] == 0xbc && u[2] >= 0x81) || (u[1] == 0xbd && u[2] <= 0x9e))) {
-        *c = (char)(u[1] == 0xbc ? u[2] - 0x80 + 0x20 : u[2] - 0x80 + 0x60); /* U+FF01..FF5E are ASCII + 0xFEE0 */
+        *c = (char)(u[1] == 0xbc ? u[2] - 0x80 + 0x20
+                                 : u[2] - 0x80 + 0x60); /* U+FF01..FF5E are ASCII + 0xFEE0 */
         return 3;
     }
     *c = 2;
@@ -72,10 +188,13 @@ void rep_norm_make(rep_norm *out, const char *p, const char *mask, size_t n, boo
     for (size_t i = 0; i < n;) {
         char c, m = mask ? mask[i] : M_PROSE;
         size_t take = 1;
-        if (m != M_PROSE && !(with_notes && m == M_NOTE)) c = p[i] == '\n' ? '\n' : 1;
-        else take = one(p + i, n - i, &c);
+        if (m != M_PROSE && !(with_notes && m == M_NOTE))
+            c = p[i] == '\n' ? '\n' : 1;
+        else
+            take = one(p + i, n - i, &c);
         if (c == 2) c = p[i];
-        if (c == '\n' && i + 1 < n && p[i + 1] != '\n' && i > 0 && p[i - 1] != '\n' && p[i + 1] != '|') c = ' ';
+        if (c == '\n' && i + 1 < n && p[i + 1] != '\n' && i > 0 && p[i - 1] != '\n' && p[i + 1] != '|')
+            c = ' ';
         if (c != 0) {
             out->off[out->n] = i;
             out->p[out->n++] = c;
@@ -94,8 +213,11 @@ void rep_norm_free(rep_norm *n) {
 static size_t number_at(const char *p) {
     size_t i = 0;
     if (p[i] < '0' || p[i] > '9') return 0;
-    while ((p[i] >= '0' && p[i] <= '9') || (strchr(".,", p[i]) && p[i] && p[i + 1] >= '0' && p[i + 1] <= '9')) i++;
-    if ((p[i] == 'e' || p[i] == 'E') && ((p[i + 1] >= '0' && p[i + 1] <= '9') || (strchr("+-", p[i + 1]) && p[i + 1] && p[i + 2] >= '0' && p[i + 2] <= '9'))) {
+    while ((p[i] >= '0' && p[i] <= '9') || (strchr(".,", p[i]) && p[i] && p[i + 1] >= '0' && p[i + 1] <= '9'))
+        i++;
+    if ((p[i] == 'e' || p[i] == 'E') &&
+        ((p[i + 1] >= '0' && p[i + 1] <= '9') ||
+         (strchr("+-", p[i + 1]) && p[i + 1] && p[i + 2] >= '0' && p[i + 2] <= '9'))) {
         i += 2;
         while (p[i] >= '0' && p[i] <= '9') i++;
     }
@@ -119,7 +241,8 @@ static size_t interval_at(const char *p) {
 
 /* 95% interval, 95 % 信賴區間: says how sure, not how fast. */
 static bool confidence(const char *p) {
-    static const char *const words[] = {"interval", "confidence", "CI", "prediction", "區間", "区间", "信賴", "信赖", "置信", "信心", "的區間", "的区间"};
+    static const char *const words[] = {"interval", "confidence", "CI",   "prediction", "區間",   "区间",
+                                        "信賴",     "信赖",       "置信", "信心",       "的區間", "的区间"};
     p += strspn(p, " ");
     for (size_t i = 0; i < TL_COUNT(words); i++) {
         if (tl_str_starts(p, words[i])) return true;
@@ -146,10 +269,11 @@ static void footnote_says_where(rep *r, const char *name, size_t n, rep_label l,
 static void naked(rep *r, const rep_norm *t, size_t at, size_t n, size_t fixed, const char *what) {
     size_t from = fixed != SIZE_MAX ? fixed : t->off[at];
     rep_problem_add(r, from,
-                    "take it from a run or a formula with `= ...`, or write its label and a footnote behind it: 504 GB/s【推算】[^name]"
+                    "take it from a run or a formula with `= ...`, or write its label and a footnote behind "
+                    "it: 504 GB/s【推算】[^name]"
                     " ([official], [derived] or [cited])",
-                    "the number '%.*s' has a unit, but no label and source%s%s%s", (int)(n > 60 ? 60 : n), t->p + at, what ? " (" : "",
-                    what ? what : "", what ? ")" : "");
+                    "the number '%.*s' has a unit, but no label and source%s%s%s", (int)(n > 60 ? 60 : n),
+                    t->p + at, what ? " (" : "", what ? what : "", what ? ")" : "");
 }
 
 static void check_numbers(rep *r, const rep_norm *t, size_t fixed, const char *what) {
@@ -174,7 +298,8 @@ static void check_numbers(rep *r, const rep_norm *t, size_t fixed, const char *w
         q += strspn(q, " ");
         size_t name = q[0] == '[' && q[1] == '^' ? strcspn(q + 2, "]\n") : 0;
         if (l == REP_NONE || l == REP_MEASURED || name == 0) {
-            if (l != REP_MEASURED) naked(r, t, i, all, fixed, what); /* measured: reported by check_measured */
+            if (l != REP_MEASURED)
+                naked(r, t, i, all, fixed, what); /* measured: reported by check_measured */
         } else {
             footnote_says_where(r, q + 2, name, l, fixed != SIZE_MAX ? fixed : t->off[i]);
         }
@@ -187,8 +312,10 @@ static void check_measured(rep *r, const char *text, const char *mask, size_t n,
     rep_norm_make(&t, text, mask, n, true);
     for (size_t i = 0; i < t.n; i++) {
         size_t len;
-        if ((t.p[i] != '[' && (unsigned char)t.p[i] != 0xe3) || rep_label_at(t.p + i, &len) != REP_MEASURED) continue;
-        rep_problem_add(r, fixed != SIZE_MAX ? fixed : t.off[i], "name the value: `= EXPERIMENT@MACHINE.metric{...}`",
+        if ((t.p[i] != '[' && (unsigned char)t.p[i] != 0xe3) || rep_label_at(t.p + i, &len) != REP_MEASURED)
+            continue;
+        rep_problem_add(r, fixed != SIZE_MAX ? fixed : t.off[i],
+                        "name the value: `= EXPERIMENT@MACHINE.metric{...}`",
                         "'%.*s' is written by hand; only a run can say so", (int)len, t.p + i);
     }
     rep_norm_free(&t);
@@ -214,7 +341,9 @@ static void check_footnotes(rep *r) {
     note *list = NULL;
     size_t n = 0, cap = 0;
     for (size_t i = r->body; i + 2 < r->text.len; i++) {
-        if (s[i] != '[' || s[i + 1] != '^' || (r->mask[i] != M_PROSE && r->mask[i] != M_NOTE) || (i > 0 && s[i - 1] == '\\')) continue;
+        if (s[i] != '[' || s[i + 1] != '^' || (r->mask[i] != M_PROSE && r->mask[i] != M_NOTE) ||
+            (i > 0 && s[i - 1] == '\\'))
+            continue;
         size_t len = strcspn(s + i + 2, "]\n \t");
         if (len == 0 || s[i + 2 + len] != ']') continue;
         if (n == REP_NOTES_MAX) {
@@ -225,14 +354,23 @@ static void check_footnotes(rep *r) {
         while (back > 0 && i - back < 3 && s[back - 1] == ' ') back--;
         bool def = s[i + 3 + len] == ':' && (back == 0 || s[back - 1] == '\n');
         note *x = note_of(&list, &n, &cap, s + i + 2, len, i);
-        if (def && x->defined) rep_problem_add(r, i, "keep one of the two", "footnote [^%s] is defined twice", x->name);
-        if (def) x->defined = true, x->at = i;
-        else x->used = true;
+        if (def && x->defined)
+            rep_problem_add(r, i, "keep one of the two", "footnote [^%s] is defined twice", x->name);
+        if (def)
+            x->defined = true, x->at = i;
+        else
+            x->used = true;
     }
     for (size_t i = 0; i < n; i++) {
-        if (!list[i].defined) rep_problem_add(r, list[i].at, "add a line [^name]: source, or take the mark out", "footnote [^%s] is not defined", list[i].name);
-        else if (!list[i].used) rep_problem_add(r, list[i].at, "refer to it, or delete it", "footnote [^%s] is never used", list[i].name);
-        if (tl_str_starts(list[i].name, "tally-")) rep_problem_add(r, list[i].at, "choose another name", "footnote names 'tally-...' are taken by the report itself");
+        if (!list[i].defined)
+            rep_problem_add(r, list[i].at, "add a line [^name]: source, or take the mark out",
+                            "footnote [^%s] is not defined", list[i].name);
+        else if (!list[i].used)
+            rep_problem_add(r, list[i].at, "refer to it, or delete it", "footnote [^%s] is never used",
+                            list[i].name);
+        if (tl_str_starts(list[i].name, "tally-"))
+            rep_problem_add(r, list[i].at, "choose another name",
+                            "footnote names 'tally-...' are taken by the report itself");
         free(list[i].name);
     }
     free(list);

@@ -1,4 +1,5 @@
-/* The manifest: everything a reader's `tally rerun` needs, as one JSON object, in its own file and inside the page. */
+/* The manifest: everything a reader's `tally rerun` needs, as one JSON object, in its own file and inside the
+ * page. */
 #include "report/report_impl.h"
 
 #define MARK "<script type=\"application/json\" id=\"tally-manifest\">"
@@ -6,7 +7,8 @@
 
 static json_t *entry(const rep_block *k) {
     static const char *const keys[] = {"label", "run", "revision", "machine", "engine", "model", "stale"};
-    json_t *o = json_pack("{s:s, s:s, s:s*, s:s*}", "id", k->id, "kind", k->kind, "caption", k->caption, "command", k->command);
+    json_t *o = json_pack("{s:s, s:s, s:s*, s:s*}", "id", k->id, "kind", k->kind, "caption", k->caption,
+                          "command", k->command);
     for (size_t i = 0; i < TL_COUNT(keys); i++) {
         const char *v = tl_json_str(k->json, keys[i], NULL);
         if (v) json_object_set_new(o, keys[i], json_string(v));
@@ -27,12 +29,13 @@ json_t *rep_manifest(const rep *r) {
     json_t *figures = json_array(), *values = json_array();
     for (size_t i = 0; i < r->n_blocks; i++) json_array_append_new(figures, entry(&r->blocks[i]));
     for (size_t i = 0; i < r->n_values; i++) {
-        json_array_append_new(values, json_pack("{s:I, s:s, s:O}", "n", (json_int_t)r->values[i].note, "expr", r->values[i].expr,
-                                                "value", r->values[i].json));
+        json_array_append_new(values, json_pack("{s:I, s:s, s:O}", "n", (json_int_t)r->values[i].note, "expr",
+                                                r->values[i].expr, "value", r->values[i].json));
     }
-    return json_pack("{s:i, s:s, s:s, s:s, s:O, s:s, s:s, s:o, s:o}", "tally_report", 1, "name", r->name, "title",
-                     tl_json_str(r->front, "title", ""), "lang", r->w->lang, "front", r->front, "source_sha256", sha, "version",
-                     r->spec->version ? r->spec->version : "", "figures", figures, "values", values);
+    return json_pack("{s:i, s:s, s:s, s:s, s:O, s:s, s:s, s:o, s:o}", "tally_report", 1, "name", r->name,
+                     "title", tl_json_str(r->front, "title", ""), "lang", r->w->lang, "front", r->front,
+                     "source_sha256", sha, "version", r->spec->version ? r->spec->version : "", "figures",
+                     figures, "values", values);
 }
 
 tl_status tl_report_manifest_read(json_t **out, const char *path, tl_err *e) {
@@ -60,7 +63,8 @@ tl_status tl_report_manifest_read(json_t **out, const char *path, tl_err *e) {
     }
     TRY(tl_json_parse(out, p, (size_t)(end - p), path, e));
     if (tl_json_int(*out, "tally_report", 0) != 1 || !json_is_array(json_object_get(*out, "figures"))) {
-        tl_fail(e, TL_INVALID, "%s: a manifest of version %" PRId64 " is not known", path, tl_json_int(*out, "tally_report", 0));
+        tl_fail(e, TL_INVALID, "%s: a manifest of version %" PRId64 " is not known", path,
+                tl_json_int(*out, "tally_report", 0));
         json_decref(*out);
         *out = NULL;
         st = tl_remedy(e, "a newer tally may have written it");
@@ -87,7 +91,8 @@ tl_status tl_report_manifest_figure(const json_t **out, const json_t *manifest, 
     if (*out == NULL) {
         const char *near = tl_nearest(id, names, n);
         tl_fail(e, TL_NOT_FOUND, "the report has no figure '%.60s'", id);
-        st = near ? tl_remedy(e, "did you mean '%s'? It has: %.200s", near, all.p) : tl_remedy(e, "it has: %.200s", n ? all.p : "none");
+        st = near ? tl_remedy(e, "did you mean '%s'? It has: %.200s", near, all.p)
+                  : tl_remedy(e, "it has: %.200s", n ? all.p : "none");
     }
     tl_buf_free(&all);
     free(names);

@@ -1,5 +1,5 @@
-/* report.md: the source text with its spans replaced, the front matter turned into a heading, and the footnotes of our
- * values at the end. Everything else stays byte for byte what the author wrote. */
+/* report.md: the source text with its spans replaced, the front matter turned into a heading, and the
+ * footnotes of our values at the end. Everything else stays byte for byte what the author wrote. */
 #include "report/report_impl.h"
 
 static void head(tl_buf *b, const rep *r) {

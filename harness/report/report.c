@@ -5,8 +5,10 @@ void rep_position(const rep *r, size_t from, int *line, int *column) {
     size_t lo = 0, hi = r->n_lines; /* the last line that starts at or before `from` */
     while (hi - lo > 1) {
         size_t mid = lo + (hi - lo) / 2;
-        if (r->lines[mid] <= from) lo = mid;
-        else hi = mid;
+        if (r->lines[mid] <= from)
+            lo = mid;
+        else
+            hi = mid;
     }
     *line = (int)lo + 1;
     *column = (int)(from - r->lines[lo]) + 1;
@@ -64,8 +66,10 @@ static tl_status load(rep *r, const tl_report_spec *spec, tl_err *e) {
     if (!tl_utf8_valid(raw.p, raw.len)) {
         size_t good = 0; /* the longest valid start: by lines, then it is near enough to find */
         for (size_t i = 0; i < raw.len; i++) {
-            if (raw.p[i] == '\n' && tl_utf8_valid(raw.p + good, i - good)) good = i + 1;
-            else if (raw.p[i] == '\n') break;
+            if (raw.p[i] == '\n' && tl_utf8_valid(raw.p + good, i - good))
+                good = i + 1;
+            else if (raw.p[i] == '\n')
+                break;
         }
         int line = 1;
         for (size_t i = 0; i < good; i++) line += raw.p[i] == '\n';
@@ -105,8 +109,9 @@ static tl_status verdict(json_t *facts, const rep *r, tl_err *e) {
     for (size_t i = 0; i < r->n_problems; i++) {
         int line, column;
         rep_position(r, r->problems[i].from, &line, &column);
-        json_array_append_new(list, json_pack("{s:s, s:i, s:i, s:s, s:s}", "file", r->spec->path, "line", line, "column", column,
-                                              "text", r->problems[i].text, "remedy", r->problems[i].remedy));
+        json_array_append_new(list, json_pack("{s:s, s:i, s:i, s:s, s:s}", "file", r->spec->path, "line",
+                                              line, "column", column, "text", r->problems[i].text, "remedy",
+                                              r->problems[i].remedy));
     }
     for (size_t i = 0; i < r->n_blocks; i++) {
         const char *why = tl_json_str(r->blocks[i].json, "stale", "");
@@ -128,8 +133,8 @@ static tl_status verdict(json_t *facts, const rep *r, tl_err *e) {
     const json_t *first = json_array_get(list, 0);
     char more[64] = "";
     if (r->n_problems > 1) snprintf(more, sizeof more, " (and %zu more)", r->n_problems - 1);
-    tl_fail(e, TL_REFUSED, "%s:%d:%d: %s%s", r->spec->path, (int)tl_json_int(first, "line", 0), (int)tl_json_int(first, "column", 0),
-            r->problems[0].text, more);
+    tl_fail(e, TL_REFUSED, "%s:%d:%d: %s%s", r->spec->path, (int)tl_json_int(first, "line", 0),
+            (int)tl_json_int(first, "column", 0), r->problems[0].text, more);
     return r->problems[0].remedy[0] ? tl_remedy(e, "%s", r->problems[0].remedy) : TL_REFUSED;
 }
 
@@ -170,7 +175,8 @@ static tl_status write_all(json_t *facts, rep *r, tl_err *e) {
     TRY(put(files, r, "report.md", md.p, md.len, e));
     TRY(put(files, r, "report.html", page.p, page.len, e));
     TRY(put(files, r, "manifest.json", text, strlen(text), e));
-    const char *const keys[][2] = {{"markdown", "report.md"}, {"html", "report.html"}, {"manifest", "manifest.json"}};
+    const char *const keys[][2] = {
+        {"markdown", "report.md"}, {"html", "report.html"}, {"manifest", "manifest.json"}};
     for (size_t i = 0; i < TL_COUNT(keys); i++) {
         char *path = tl_path_join(r->spec->out_dir, keys[i][1]);
         json_object_set_new(facts, keys[i][0], json_string(path));
@@ -188,7 +194,8 @@ static void names(rep *r) {
     char *dir = tl_path_dir(r->spec->path), *abs = tl_path_abs(dir);
     r->name = tl_xstrdup(r->spec->name ? r->spec->name : tl_path_base(abs));
     r->command_base = r->spec->command_base ? tl_xstrdup(r->spec->command_base)
-                      : r->spec->out_dir ? tl_path_join(r->spec->out_dir, "report.html") : tl_xstrdup("report.html");
+                      : r->spec->out_dir    ? tl_path_join(r->spec->out_dir, "report.html")
+                                            : tl_xstrdup("report.html");
     free(dir);
     free(abs);
 }
@@ -205,13 +212,15 @@ static void drop(rep *r) {
         free(k->own_id), free(k->caption), free(k->command), free(k->svg), free(k->svg_narrow), free(k->html);
     }
     for (size_t i = 0; i < r->n_problems; i++) free(r->problems[i].text), free(r->problems[i].remedy);
-    free(r->spans), free(r->values), free(r->blocks), free(r->problems), free(r->mask), free(r->lines), free(r->name), free(r->command_base);
+    free(r->spans), free(r->values), free(r->blocks), free(r->problems), free(r->mask), free(r->lines),
+        free(r->name), free(r->command_base);
     json_decref(r->front);
     tl_buf_free(&r->text);
     tl_buf_free(&r->html);
 }
 
-tl_status tl_report_build(json_t **out, const tl_report_spec *spec, const tl_report_source *source, tl_err *e) {
+tl_status tl_report_build(json_t **out, const tl_report_spec *spec, const tl_report_source *source,
+                          tl_err *e) {
     rep r = {.spec = spec, .source = source};
     json_t *facts = json_object();
     tl_status st = TL_OK;
@@ -224,7 +233,9 @@ tl_status tl_report_build(json_t **out, const tl_report_spec *spec, const tl_rep
     if (!spec->check_only) TRY(write_all(facts, &r, e));
 out:
     drop(&r);
-    if (out) *out = facts;
-    else json_decref(facts);
+    if (out)
+        *out = facts;
+    else
+        json_decref(facts);
     return st;
 }

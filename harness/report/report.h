@@ -75,15 +75,15 @@ typedef struct tl_report_source {
 } tl_report_source;
 
 typedef struct tl_report_spec {
-    const char *path;    /* report.md */
-    const char *text;    /* its text, when it is not to be read from path; with text_len */
+    const char *path; /* report.md */
+    const char *text; /* its text, when it is not to be read from path; with text_len */
     size_t text_len;
-    const char *out_dir; /* e.g. build/reports/NAME; ignored when check_only */
-    const char *name;    /* NAME; NULL = the name of the folder that holds report.md */
+    const char *out_dir;      /* e.g. build/reports/NAME; ignored when check_only */
+    const char *name;         /* NAME; NULL = the name of the folder that holds report.md */
     const char *command_base; /* put before "#fig-1" in re-run commands; NULL = OUT_DIR/report.html */
-    const char *version; /* tally's own, for the footer and the manifest; may be NULL */
-    const char *gnuplot; /* NULL = on PATH */
-    bool check_only;     /* lints and asks the source; draws and writes nothing */
+    const char *version;      /* tally's own, for the footer and the manifest; may be NULL */
+    const char *gnuplot;      /* NULL = on PATH */
+    bool check_only;          /* lints and asks the source; draws and writes nothing */
 } tl_report_spec;
 
 /* Builds the report. Everything that is wrong is collected before it fails: *out (may be NULL; set in both cases) is
@@ -91,7 +91,8 @@ typedef struct tl_report_spec {
  *     "stale": ["fig-1: machine profile changed"], "html": path, "markdown": path, "manifest": path }
  * and `e` names the first problem and how many there are. TL_REFUSED: problems. TL_MISSING: gnuplot or a font.
  * Files are replaced one by one and whole, report.html and manifest.json last. The same inputs give the same bytes. */
-tl_status tl_report_build(json_t **out, const tl_report_spec *spec, const tl_report_source *source, tl_err *e) TL_MUST_USE;
+tl_status tl_report_build(json_t **out, const tl_report_spec *spec, const tl_report_source *source,
+                          tl_err *e) TL_MUST_USE;
 
 /* Reads the manifest from a manifest.json, a report.html (embedded), or a folder that has one of them:
  *   { "tally_report": 1, "name", "title", "lang", "front": {...}, "source_sha256", "version",
@@ -102,6 +103,7 @@ tl_status tl_report_build(json_t **out, const tl_report_spec *spec, const tl_rep
  * TL_NOT_FOUND: no such file. TL_INVALID: not one of ours. */
 tl_status tl_report_manifest_read(json_t **out, const char *path, tl_err *e) TL_MUST_USE;
 /* The entry with that id, borrowed; TL_NOT_FOUND names the ids there are, the nearest first. */
-tl_status tl_report_manifest_figure(const json_t **out, const json_t *manifest, const char *id, tl_err *e) TL_MUST_USE;
+tl_status tl_report_manifest_figure(const json_t **out, const json_t *manifest, const char *id,
+                                    tl_err *e) TL_MUST_USE;
 
 #endif

@@ -1,6 +1,7 @@
-/* report, inside. One struct holds a build from source text to output; the steps are the files, in this order:
- * front (header lines) -> scan (what is code, link, directive) -> emphasis, lint, tables (the law) -> value, block (asking
- * the source) -> html (parse tree, always, since it also finds what cannot be shown) -> markdown, page, manifest. */
+/* report, inside. One struct holds a build from source text to output; the steps are the files, in this
+ * order: front (header lines) -> scan (what is code, link, directive) -> emphasis, lint, tables (the law) ->
+ * value, block (asking the source) -> html (parse tree, always, since it also finds what cannot be shown) ->
+ * markdown, page, manifest. */
 #ifndef TL_REPORT_IMPL_H
 #define TL_REPORT_IMPL_H
 
@@ -11,8 +12,10 @@ enum { REP_LABELS = 4 };
 typedef enum rep_label { REP_MEASURED, REP_DERIVED, REP_OFFICIAL, REP_CITED, REP_NONE } rep_label;
 
 typedef struct rep_words {
-    const char *lang, *label[REP_LABELS], *figure, *table, *sources, *data, *current, *stale, *copy, *copied, *retrieved;
-    const char *formula, *series, *missing, *interval, *how[REP_LABELS], *day, *open, *close, *colon, *sep, *key;
+    const char *lang, *label[REP_LABELS], *figure, *table, *sources, *data, *current, *stale, *copy, *copied,
+        *retrieved;
+    const char *formula, *series, *missing, *interval, *how[REP_LABELS], *day, *open, *close, *colon, *sep,
+        *key;
     const char *stop;
 } rep_words;
 extern const char *const rep_label_names[REP_LABELS];
@@ -24,7 +27,15 @@ rep_label rep_label_at(const char *p, size_t *n);
 enum { REP_SPANS_MAX = 5000, REP_NOTES_MAX = 2000 };
 
 /* What each byte of the source is. */
-enum { M_PROSE = 0, M_CODE = 'c', M_FRONT = 'f', M_LINK = 'l', M_NOTE = 'n', M_DIRECTIVE = 'd', M_INFO = 'i' };
+enum {
+    M_PROSE = 0,
+    M_CODE = 'c',
+    M_FRONT = 'f',
+    M_LINK = 'l',
+    M_NOTE = 'n',
+    M_DIRECTIVE = 'd',
+    M_INFO = 'i'
+};
 
 typedef enum rep_kind { SPAN_VALUE, SPAN_BARE, SPAN_BLOCK, SPAN_OPEN, SPAN_CLOSE } rep_kind;
 typedef struct rep_span {
@@ -35,7 +46,7 @@ typedef struct rep_span {
     json_t *attrs;   /* block */
     char *header;    /* bare value in a table: the column's header */
     bool in_table;
-    size_t item;     /* index into values or blocks, once asked */
+    size_t item; /* index into values or blocks, once asked */
 } rep_span;
 
 typedef struct rep_value {
@@ -49,7 +60,7 @@ typedef struct rep_block {
     const char *kind; /* static */
     const char *id;   /* borrowed from the span's attrs, or owned text in own_id */
     char *own_id;
-    size_t number;    /* of its kind, from 1 */
+    size_t number; /* of its kind, from 1 */
     size_t from;
     json_t *json, *spec, *facts;
     char *caption, *command;
@@ -71,7 +82,7 @@ typedef struct rep {
     char *mask;    /* as long */
     size_t *lines; /* where each line starts */
     size_t n_lines, cap_lines;
-    size_t body;   /* where the front matter ends */
+    size_t body; /* where the front matter ends */
     json_t *front;
     rep_span *spans;
     size_t n_spans, cap_spans;
@@ -81,7 +92,7 @@ typedef struct rep {
     size_t n_blocks, cap_blocks;
     rep_problem *problems;
     size_t n_problems, cap_problems;
-    tl_buf html; /* the body from the parse tree */
+    tl_buf html;  /* the body from the parse tree */
     bool too_big; /* a table over the limits: cmark must not see it */
 } rep;
 
@@ -99,7 +110,8 @@ void rep_lint(rep *r);
 void rep_tables(rep *r);
 /* Problems in a text that is not in the source (a caption from the source), reported at `from`. */
 void rep_lint_text(rep *r, const char *text, size_t from, const char *what);
-/* A plain copy for comparing: full-width to half-width, odd blanks to ' ', masked bytes to 1; off[i] = where byte i was. */
+/* A plain copy for comparing: full-width to half-width, odd blanks to ' ', masked bytes to 1; off[i] = where
+ * byte i was. */
 typedef struct rep_norm {
     char *p;
     size_t *off, n;
@@ -114,7 +126,8 @@ bool rep_unit_is_performance(const char *unit);
 void rep_ask_values(rep *r);
 /* The value of an expression, asked once; with a footnote of its own when `noted`. */
 size_t rep_ask_value(rep *r, const char *expr, size_t from, bool noted);
-void rep_value_text(tl_buf *b, const rep *r, const rep_value *v); /* Markdown: quantity, label, footnote mark */
+void rep_value_text(tl_buf *b, const rep *r,
+                    const rep_value *v); /* Markdown: quantity, label, footnote mark */
 void rep_value_check(rep *r, const json_t *v, size_t from, const char *what);
 void rep_number(tl_buf *b, const json_t *v); /* number and interval, without unit */
 void rep_quantity(tl_buf *b, const json_t *v);

@@ -1,6 +1,7 @@
-/* Reading the source text: which bytes are code, links, footnote texts, directives. This is our own reading, by bytes,
- * because cmark's positions of inline nodes cannot be trusted; html.c counts directives in the parse tree as well, and a
- * difference is a problem that is shown, never a directive that is silently lost. */
+/* Reading the source text: which bytes are code, links, footnote texts, directives. This is our own reading,
+ * by bytes, because cmark's positions of inline nodes cannot be trusted; html.c counts directives in the
+ * parse tree as well, and a difference is a problem that is shown, never a directive that is silently lost.
+ */
 #include "report/report_impl.h"
 
 static bool blank(const char *p, size_t n) {
@@ -10,7 +11,8 @@ static bool blank(const char *p, size_t n) {
 /* Length of a code fence that starts this line, its byte in *mark, where it starts in *at. */
 static size_t fence(const char *p, size_t n, char *mark, size_t *at) {
     size_t i = 0;
-    while (i < n && strchr(" >-*+0123456789.\t", p[i])) i++; /* also in quotes and lists: code there is code too */
+    while (i < n && strchr(" >-*+0123456789.\t", p[i]))
+        i++; /* also in quotes and lists: code there is code too */
     if (i >= n || (p[i] != '`' && p[i] != '~')) return 0;
     size_t k = i;
     while (k < n && p[k] == p[i]) k++;
@@ -29,10 +31,12 @@ static void span_add(rep *r, rep_kind kind, size_t from, size_t to, char *expr) 
             ((rep_span){.kind = kind, .from = from, .to = to, .expr = expr, .item = SIZE_MAX}));
 }
 
-static void block_found(rep *r, size_t from, size_t info, size_t info_n, size_t text, size_t text_n, size_t to) {
+static void block_found(rep *r, size_t from, size_t info, size_t info_n, size_t text, size_t text_n,
+                        size_t to) {
     static const char *const kinds[] = {"figure", "table", "formula", "rerun", "ledger", "menu", "mermaid"};
-    static const char *const languages[] = {"lua", "sh", "bash", "c", "json", "text", "sql", "console", "diff", "python", "make",
-                                            "cmake", "xml", "html", "http", "toml", "yaml", "markdown", "md", "tsv", "csv"};
+    static const char *const languages[] = {"lua",     "sh",   "bash",   "c",        "json",  "text", "sql",
+                                            "console", "diff", "python", "make",     "cmake", "xml",  "html",
+                                            "http",    "toml", "yaml",   "markdown", "md",    "tsv",  "csv"};
     const char *s = r->text.p;
     while (info_n > 0 && strchr(" \t\r", s[info + info_n - 1])) info_n--;
     while (info_n > 0 && strchr(" \t", s[info])) info++, info_n--;
@@ -41,7 +45,8 @@ static void block_found(rep *r, size_t from, size_t info, size_t info_n, size_t 
     const char *kind = NULL;
     if (rep_block_known(word, &kind)) {
         if (s[from] != '`' && s[from] != '~') {
-            rep_problem_add(r, from, "start it in the first column", "a %s block stands inside a list or a quote", kind);
+            rep_problem_add(r, from, "start it in the first column",
+                            "a %s block stands inside a list or a quote", kind);
         }
         span_add(r, SPAN_BLOCK, from, to, tl_xstrdup(word));
         rep_span *sp = &r->spans[r->n_spans - 1];
@@ -54,7 +59,8 @@ static void block_found(rep *r, size_t from, size_t info, size_t info_n, size_t 
         const char *near = tl_nearest(word, kinds, TL_COUNT(kinds));
         if (!language && (near != NULL || strstr(line, "id=") != NULL)) {
             char *hint = near ? tl_xprintf("did you mean '%s'?", near) : NULL;
-            rep_problem_add(r, from, hint ? hint : "known are figure, table, formula, rerun, ledger, menu", "unknown block '%.40s'", word);
+            rep_problem_add(r, from, hint ? hint : "known are figure, table, formula, rerun, ledger, menu",
+                            "unknown block '%.40s'", word);
             free(hint);
         }
     }
@@ -104,7 +110,8 @@ static void directive_found(rep *r, size_t from, size_t to, size_t ticks) {
     while (k > lead && expr[k - 1] == ' ') expr[--k] = 0;
     memmove(expr, expr + lead, k - lead + 1);
     if (*expr == 0 || strpbrk(expr, "|\n\r") != NULL) {
-        rep_problem_add(r, from, "write `= NAME` on one line, without '|'", "'%.60s' is not a value expression", expr);
+        rep_problem_add(r, from, "write `= NAME` on one line, without '|'",
+                        "'%.60s' is not a value expression", expr);
     }
     span_add(r, s[a] == '=' ? SPAN_VALUE : SPAN_BARE, from, to, expr);
     memset(r->mask + from, M_DIRECTIVE, to - from);
@@ -153,7 +160,9 @@ static void links(rep *r, size_t from, size_t to) {
             end = i + 1;
             while (end < to && s[end] != ')' && s[end] != '\n') end++;
         } else if (tl_str_starts(s + i, "http://") || tl_str_starts(s + i, "https://")) {
-            while (end < to && (unsigned char)s[end] > 0x20 && (unsigned char)s[end] < 0x7f && !strchr("<>\"'`|", s[end])) end++;
+            while (end < to && (unsigned char)s[end] > 0x20 && (unsigned char)s[end] < 0x7f &&
+                   !strchr("<>\"'`|", s[end]))
+                end++;
         }
         if (end > i) mark(r, i, end, M_LINK), i = end - 1;
     }
@@ -163,7 +172,9 @@ static void links(rep *r, size_t from, size_t to) {
 static bool starts_block(const char *p, size_t n) {
     size_t i = strspn(p, " \t");
     if (i >= n) return true;
-    return strchr("#>|", p[i]) || (strchr("-*+", p[i]) && p[i + 1] == ' ') || (p[i] >= '0' && p[i] <= '9' && strspn(p + i, "0123456789") < 10 && strchr(".)", p[i + strspn(p + i, "0123456789")])) ||
+    return strchr("#>|", p[i]) || (strchr("-*+", p[i]) && p[i + 1] == ' ') ||
+           (p[i] >= '0' && p[i] <= '9' && strspn(p + i, "0123456789") < 10 &&
+            strchr(".)", p[i + strspn(p + i, "0123456789")])) ||
            (p[i] == '[' && p[i + 1] == '^');
 }
 
@@ -192,7 +203,8 @@ void rep_scan(rep *r) {
     bool open = false;
     while (at <= n) {
         size_t len = at < n ? strcspn(s + at, "\n") : 0;
-        bool code = at < n && r->mask[at] != M_PROSE, end = at >= n || code || blank(s + at, len) || starts_block(s + at, len);
+        bool code = at < n && r->mask[at] != M_PROSE,
+             end = at >= n || code || blank(s + at, len) || starts_block(s + at, len);
         if (end && open && at > from) text_block(r, from, at);
         if (end) open = false;
         if (at >= n) break;

@@ -1,6 +1,7 @@
-/* Tables of the author: size limits before cmark sees them (large ones make old versions take minutes), rows that GFM would
- * cut silently, and the law for columns: a header with a unit says what its cells are, so numbers below it need sources.
- * Runs before the lint: a header's measured label that its cells bear out is masked here. */
+/* Tables of the author: size limits before cmark sees them (large ones make old versions take minutes), rows
+ * that GFM would cut silently, and the law for columns: a header with a unit says what its cells are, so
+ * numbers below it need sources. Runs before the lint: a header's measured label that its cells bear out is
+ * masked here. */
 #include "report/report_impl.h"
 
 enum { COLUMNS_MAX = 64, ROWS_MAX = 2000 };
@@ -18,7 +19,8 @@ static size_t split(const char *s, size_t from, size_t to, cell *out) {
     if (to > from && s[to - 1] == '|' && !(to - 1 > from && s[to - 2] == '\\')) to--;
     size_t start = from;
     for (size_t i = from; i <= to; i++) {
-        if (i < to && s[i] == '\\') i++;
+        if (i < to && s[i] == '\\')
+            i++;
         else if (i == to || s[i] == '|') {
             if (n < COLUMNS_MAX) out[n] = (cell){start, i};
             n++;
@@ -67,8 +69,10 @@ static size_t first_span(const rep *r, size_t from) {
     size_t lo = 0, hi = r->n_spans;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        if (r->spans[mid].from < from) lo = mid + 1;
-        else hi = mid;
+        if (r->spans[mid].from < from)
+            lo = mid + 1;
+        else
+            hi = mid;
     }
     return lo;
 }
@@ -78,7 +82,8 @@ static rep_span *directive_in(rep *r, cell c, size_t *count) {
     *count = 0;
     for (size_t i = first_span(r, c.from); i < r->n_spans && r->spans[i].from < c.to; i++) {
         rep_span *s = &r->spans[i];
-        if ((s->kind == SPAN_VALUE || s->kind == SPAN_BARE) && s->from >= c.from && s->to <= c.to) one = s, (*count)++;
+        if ((s->kind == SPAN_VALUE || s->kind == SPAN_BARE) && s->from >= c.from && s->to <= c.to)
+            one = s, (*count)++;
     }
     return one;
 }
@@ -107,8 +112,10 @@ static void body_cell(rep *r, cell c, const char *header, bool *borne_out) {
     bool plain = *t >= '0' && *t <= '9' && t[strspn(t, "0123456789.,+- ±~e()")] == 0;
     label_in(text, &own_note);
     if (plain && has_unit(header) && !(head != REP_NONE && head != REP_MEASURED && noted) && !own_note) {
-        rep_problem_add(r, c.from, "use `~ ...`, or give the column's header its label and a footnote: GB/s【官方】[^name]",
-                        "the number '%.40s' stands under '%.60s', but has no label and source", t, header);
+        rep_problem_add(
+            r, c.from,
+            "use `~ ...`, or give the column's header its label and a footnote: GB/s【官方】[^name]",
+            "the number '%.40s' stands under '%.60s', but has no label and source", t, header);
     }
     free(text);
 }
@@ -126,7 +133,9 @@ static size_t table(rep *r, size_t from, size_t from_end, size_t delim_end) {
     size_t n = split(s, from, from_end, head), m = split(s, from_end + 1, delim_end, row), rows = 0;
     r->too_big |= n > COLUMNS_MAX;
     if (n > COLUMNS_MAX) rep_problem_add(r, from, "at most 64 columns", "a table with %zu columns", n);
-    if (n != m) rep_problem_add(r, from, "make them equal", "the table's header has %zu cells, the line below it %zu: this is no table", n, m);
+    if (n != m)
+        rep_problem_add(r, from, "make them equal",
+                        "the table's header has %zu cells, the line below it %zu: this is no table", n, m);
     char *headers[COLUMNS_MAX] = {0};
     bool borne[COLUMNS_MAX];
     if (n > COLUMNS_MAX) n = COLUMNS_MAX;
@@ -136,14 +145,18 @@ static size_t table(rep *r, size_t from, size_t from_end, size_t delim_end) {
         size_t len = strcspn(s + at, "\n");
         if (strspn(s + at, " \t\r") >= len || r->mask[at] == M_CODE) break;
         size_t k = split(s, at, at + len, row);
-        if (k > n) rep_problem_add(r, at, "a '|' inside a cell is written \\|", "the row has %zu cells, its header %zu: the rest would be lost", k, n);
+        if (k > n)
+            rep_problem_add(r, at, "a '|' inside a cell is written \\|",
+                            "the row has %zu cells, its header %zu: the rest would be lost", k, n);
         for (size_t i = 0; i < k && i < n; i++) body_cell(r, row[i], headers[i], &borne[i]);
         at += len + 1;
         r->too_big |= rows >= ROWS_MAX;
-        if (++rows == ROWS_MAX + 1) rep_problem_add(r, at - len - 1, "split it", "a table with more than %d rows", ROWS_MAX);
+        if (++rows == ROWS_MAX + 1)
+            rep_problem_add(r, at - len - 1, "split it", "a table with more than %d rows", ROWS_MAX);
     }
     for (size_t i = 0; i < n; i++) {
-        if (borne[i] && rows > 0) hide_measured(r, head[i]); /* every cell is a directive: value.c compares the labels */
+        if (borne[i] && rows > 0)
+            hide_measured(r, head[i]); /* every cell is a directive: value.c compares the labels */
         free(headers[i]);
     }
     return at;

@@ -1,4 +1,5 @@
-/* Values: asking the source once for each expression, checking that they carry what their label owes, and writing them. */
+/* Values: asking the source once for each expression, checking that they carry what their label owes, and
+ * writing them. */
 #include "report/report_impl.h"
 
 #include <math.h>
@@ -16,22 +17,30 @@ static bool filled(const json_t *v, const char *path) {
 static void check(rep *r, const json_t *v, size_t from, const char *what, int depth) {
     rep_label l = rep_value_label(v);
     const char *why = NULL;
-    if (!json_is_object(v)) why = "it is not an object";
-    else if (depth > 32) why = "its formula is nested more than 32 deep";
-    else if (!json_is_number(json_object_get(v, "value")) && !filled(v, "null_reason")) why = "it has no number";
-    else if (l == REP_NONE) why = "its label is none of measured, derived, official, cited";
-    else if (!json_is_string(json_object_get(v, "unit"))) why = "it has no unit (\"\" for a pure number)";
+    if (!json_is_object(v))
+        why = "it is not an object";
+    else if (depth > 32)
+        why = "its formula is nested more than 32 deep";
+    else if (!json_is_number(json_object_get(v, "value")) && !filled(v, "null_reason"))
+        why = "it has no number";
+    else if (l == REP_NONE)
+        why = "its label is none of measured, derived, official, cited";
+    else if (!json_is_string(json_object_get(v, "unit")))
+        why = "it has no unit (\"\" for a pure number)";
     else if (l == REP_MEASURED && !filled(v, "run") && !filled(v, "source.run") && !filled(v, "source.probe"))
         why = "it is measured, but names no run and no probe";
-    else if (l == REP_DERIVED && (!filled(v, "formula") || json_array_size(json_object_get(v, "inputs")) == 0))
+    else if (l == REP_DERIVED &&
+             (!filled(v, "formula") || json_array_size(json_object_get(v, "inputs")) == 0))
         why = "it is derived, but has no formula or no inputs";
     else if (l == REP_OFFICIAL && (!filled(v, "source.title") || !filled(v, "source.url")))
         why = "it is official, but has no source with title and url";
-    else if (l == REP_CITED && !filled(v, "source.url") && !(filled(v, "source.who") && filled(v, "source.where")))
+    else if (l == REP_CITED && !filled(v, "source.url") &&
+             !(filled(v, "source.who") && filled(v, "source.where")))
         why = "it is cited, but its source has no url, or who and where";
     if (why == NULL && filled(v, "source.url")) {
         const char *url = tl_json_str(v, "source.url", "");
-        if (!tl_str_starts(url, "https://") && !tl_str_starts(url, "http://")) why = "its source's url is not http(s)";
+        if (!tl_str_starts(url, "https://") && !tl_str_starts(url, "http://"))
+            why = "its source's url is not http(s)";
     }
     if (why != NULL) {
         rep_problem_add(r, from, NULL, "%s cannot be printed: %s", what, why);
@@ -58,8 +67,10 @@ static int decimals_of(double x, int significant) {
 
 static void fixed(tl_buf *b, double x, int decimals) {
     double a = fabs(x);
-    if (a >= 1e15 || (a > 0 && a < 1e-6)) tl_buf_fmt(b, "%.4g", x);
-    else tl_buf_fmt(b, "%.*f", decimals, x);
+    if (a >= 1e15 || (a > 0 && a < 1e-6))
+        tl_buf_fmt(b, "%.4g", x);
+    else
+        tl_buf_fmt(b, "%.*f", decimals, x);
 }
 
 /* Four digits without the zeros at the end, which would claim more than is known. */
@@ -80,15 +91,20 @@ void rep_number(tl_buf *b, const json_t *v) {
         return;
     }
     if (!isfinite(lo) || !isfinite(hi) || !(hi > lo)) {
-        if (text) tl_buf_str(b, text);
-        else if (x == floor(x) && fabs(x) < 1e15) tl_buf_fmt(b, "%.0f", x);
-        else trimmed(b, x);
+        if (text)
+            tl_buf_str(b, text);
+        else if (x == floor(x) && fabs(x) < 1e15)
+            tl_buf_fmt(b, "%.0f", x);
+        else
+            trimmed(b, x);
         return;
     }
     double half = (hi - lo) / 2, lead = half / pow(10, floor(log10(half)));
     int d = decimals_of(half, lead < 2 ? 2 : 1);
-    if (text) tl_buf_str(b, text);
-    else fixed(b, x, d);
+    if (text)
+        tl_buf_str(b, text);
+    else
+        fixed(b, x, d);
     if (fabs((hi - x) - (x - lo)) <= 0.2 * half) {
         tl_buf_str(b, " ± ");
         fixed(b, half, d);
@@ -101,8 +117,8 @@ void rep_number(tl_buf *b, const json_t *v) {
     }
 }
 
-/* The same quantity in the unit in which its number stands between 1 and 1000: 0.0018 s is 1.8 ms. A text that the source
- * wrote, and a unit that the value module does not know, stay as they are. New reference. */
+/* The same quantity in the unit in which its number stands between 1 and 1000: 0.0018 s is 1.8 ms. A text
+ * that the source wrote, and a unit that the value module does not know, stay as they are. New reference. */
 static json_t *scaled(const json_t *v, char unit[TL_UNIT_TEXT]) {
     tl_unit from, to;
     tl_unit_ratio ratio;
@@ -133,17 +149,22 @@ void rep_quantity(tl_buf *b, const json_t *v) {
 void rep_md(tl_buf *b, const char *s) {
     for (; *s; s++) {
         unsigned char c = (unsigned char)*s;
-        if (c < 0x20 || c == 0x7f) tl_buf_char(b, ' ');
-        else if (strchr("\\`*_[]<>|~&#", *s)) tl_buf_char(b, '\\'), tl_buf_char(b, *s);
-        else tl_buf_char(b, *s);
+        if (c < 0x20 || c == 0x7f)
+            tl_buf_char(b, ' ');
+        else if (strchr("\\`*_[]<>|~&#", *s))
+            tl_buf_char(b, '\\'), tl_buf_char(b, *s);
+        else
+            tl_buf_char(b, *s);
     }
 }
 
 void rep_chip_html(tl_buf *b, const rep *r, rep_label l, size_t note) {
     static const char css[REP_LABELS][2] = {"m", "d", "o", "c"};
     if (l == REP_NONE) return;
-    if (note) tl_buf_fmt(b, "<a class=\"chip %s\" href=\"#v-%zu\">%s</a>", css[l], note, r->w->label[l]);
-    else tl_buf_fmt(b, "<span class=\"chip %s\">%s</span>", css[l], r->w->label[l]);
+    if (note)
+        tl_buf_fmt(b, "<a class=\"chip %s\" href=\"#v-%zu\">%s</a>", css[l], note, r->w->label[l]);
+    else
+        tl_buf_fmt(b, "<span class=\"chip %s\">%s</span>", css[l], r->w->label[l]);
 }
 
 void rep_value_html(tl_buf *b, const rep *r, const json_t *v, size_t note) {
@@ -175,9 +196,15 @@ void rep_value_text(tl_buf *b, const rep *r, const rep_value *v) {
 /* The facts of a source in the order in which they are said; NULL entries are absent. */
 static size_t facts(const json_t *v, const char *out[12]) {
     const char *run = tl_json_str(v, "source.run", tl_json_str(v, "run", NULL));
-    const char *all[] = {run, tl_json_str(v, "source.probe", NULL), tl_json_str(v, "source.machine", NULL), tl_json_str(v, "source.revision", NULL),
-                         tl_json_str(v, "source.who", NULL), tl_json_str(v, "source.where", NULL), tl_json_str(v, "source.when", NULL),
-                         tl_json_str(v, "source.conditions", NULL), tl_json_str(v, "source.note", NULL)};
+    const char *all[] = {run,
+                         tl_json_str(v, "source.probe", NULL),
+                         tl_json_str(v, "source.machine", NULL),
+                         tl_json_str(v, "source.revision", NULL),
+                         tl_json_str(v, "source.who", NULL),
+                         tl_json_str(v, "source.where", NULL),
+                         tl_json_str(v, "source.when", NULL),
+                         tl_json_str(v, "source.conditions", NULL),
+                         tl_json_str(v, "source.note", NULL)};
     size_t n = 0;
     for (size_t i = 0; i < TL_COUNT(all); i++) {
         if (all[i] && *all[i]) out[n++] = all[i];
@@ -193,7 +220,8 @@ static const char *name_of(const json_t *v) {
 }
 
 void rep_source_text(tl_buf *b, const rep *r, const json_t *v, int depth) {
-    const char *f[12], *url = tl_json_str(v, "source.url", NULL), *title = tl_json_str(v, "source.title", NULL);
+    const char *f[12], *url = tl_json_str(v, "source.url", NULL),
+                       *title = tl_json_str(v, "source.title", NULL);
     size_t n = facts(v, f), i;
     bool any = false;
     if (tl_json_str(v, "formula", NULL)) {
@@ -302,7 +330,8 @@ void rep_tree_text(tl_buf *b, const rep *r, const json_t *v, int depth) {
     tl_buf_free(&t);
     size_t i;
     json_t *in;
-    if (depth < 32) json_array_foreach(json_object_get(v, "inputs"), i, in) rep_tree_text(b, r, in, depth + 1);
+    if (depth < 32)
+        json_array_foreach(json_object_get(v, "inputs"), i, in) rep_tree_text(b, r, in, depth + 1);
 }
 
 /* A bare number borrows unit and label from its column's header: the header must really say them. */
@@ -313,7 +342,8 @@ static void check_bare(rep *r, const rep_span *s, const json_t *v) {
     bool unit_seen = *unit == 0 || strcmp(unit, "1") == 0 || (s->header && strstr(s->header, unit) != NULL);
     if (!s->in_table || !unit_seen) {
         rep_problem_add(r, s->from, "use `= ...` here, or put the unit into the column's header",
-                        "`~ %.80s` prints a bare number, and no table header gives its unit '%s'", s->expr, unit);
+                        "`~ %.80s` prints a bare number, and no table header gives its unit '%s'", s->expr,
+                        unit);
     }
     for (const char *p = s->header; p && *p && have == REP_NONE; p++) have = rep_label_at(p, &n);
     if (s->in_table && want != REP_NONE && have != want && unit_seen) {
@@ -335,7 +365,8 @@ size_t rep_ask_value(rep *r, const char *expr, size_t from, bool noted) {
     json_t *v = NULL;
     tl_status st = r->source->value(&v, r->source->ctx, expr, &pos, &e);
     if (st != TL_OK || v == NULL) {
-        rep_problem_add(r, from, e.remedy, "`%.80s`: %s", expr, e.msg[0] ? e.msg : "the source has no such value");
+        rep_problem_add(r, from, e.remedy, "`%.80s`: %s", expr,
+                        e.msg[0] ? e.msg : "the source has no such value");
         json_decref(v);
         v = NULL;
     } else {
@@ -343,7 +374,8 @@ size_t rep_ask_value(rep *r, const char *expr, size_t from, bool noted) {
         rep_value_check(r, v, from, what);
         free(what);
     }
-    TL_PUSH(r->values, r->n_values, r->cap_values, ((rep_value){.expr = tl_xstrdup(expr), .json = v, .from = from}));
+    TL_PUSH(r->values, r->n_values, r->cap_values,
+            ((rep_value){.expr = tl_xstrdup(expr), .json = v, .from = from}));
     if (noted && v != NULL) r->values[r->n_values - 1].note = ++r->n_notes;
     return r->n_values - 1;
 }

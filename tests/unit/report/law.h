@@ -1,4 +1,5 @@
-/* A made-up source for tests: the bandwidth law with four models, in two languages. Numbers are for layout only. */
+/* A made-up source for tests: the bandwidth law with four models, in two languages. Numbers are for layout
+ * only. */
 #ifndef LAW_H
 #define LAW_H
 
@@ -13,7 +14,7 @@ typedef struct law {
 } law;
 
 tl_status law_value(json_t **out, void *ctx, const char *expr, const tl_report_pos *pos, tl_err *e);
-tl_status law_block(json_t **out, void *ctx, const char *kind, const json_t *attrs, const char *text, const tl_report_pos *pos,
-                    tl_err *e);
+tl_status law_block(json_t **out, void *ctx, const char *kind, const json_t *attrs, const char *text,
+                    const tl_report_pos *pos, tl_err *e);
 
 #endif

@@ -1,5 +1,6 @@
-/* A whole report with a made-up source, real gnuplot: the Markdown against its golden file (TALLY_GOLDEN=write renews it),
- * the page and the manifest by what they must hold, hostile texts from the source, emphasis between Han characters. */
+/* A whole report with a made-up source, real gnuplot: the Markdown against its golden file
+ * (TALLY_GOLDEN=write renews it), the page and the manifest by what they must hold, hostile texts from the
+ * source, emphasis between Han characters. */
 #include "law.h"
 #include "os/os.h"
 
@@ -26,7 +27,11 @@ static char *out_text(const char *name) {
 static json_t *build(const char *path, law *l) {
     tl_report_source s = {l, law_value, law_block};
     char *out_dir = tl_path_join(dir, "out");
-    tl_report_spec spec = {.path = path, .out_dir = out_dir, .name = "law", .command_base = "build/reports/law/report.html", .version = "0.1.0"};
+    tl_report_spec spec = {.path = path,
+                           .out_dir = out_dir,
+                           .name = "law",
+                           .command_base = "build/reports/law/report.html",
+                           .version = "0.1.0"};
     json_t *facts = NULL;
     tl_err e = {0};
     if (tl_report_build(&facts, &spec, &s, &e) != TL_OK) {
@@ -95,26 +100,32 @@ static void one_language(const char *lang, const char *source, const char *want)
     /* Both halves hold the same manifest. */
     json_t *a = NULL, *b = NULL, *c = NULL;
     tl_err e = {0};
-    char *h = tl_xprintf("%s/out/report.html", dir), *m = tl_xprintf("%s/out/manifest.json", dir), *d = tl_xprintf("%s/out", dir);
-    if (tl_report_manifest_read(&a, h, &e) != TL_OK || tl_report_manifest_read(&b, m, &e) != TL_OK || tl_report_manifest_read(&c, d, &e) != TL_OK) fail_msg("%s", e.msg);
+    char *h = tl_xprintf("%s/out/report.html", dir), *m = tl_xprintf("%s/out/manifest.json", dir),
+         *d = tl_xprintf("%s/out", dir);
+    if (tl_report_manifest_read(&a, h, &e) != TL_OK || tl_report_manifest_read(&b, m, &e) != TL_OK ||
+        tl_report_manifest_read(&c, d, &e) != TL_OK)
+        fail_msg("%s", e.msg);
     assert_true(json_equal(a, b));
     assert_true(json_equal(a, c));
     const json_t *f = NULL;
     assert_int_equal(tl_report_manifest_figure(&f, a, "fig-1", &e), TL_OK);
     assert_string_equal(tl_json_str(f, "manifest.experiment", ""), "bandwidth-law");
-    assert_string_equal(tl_json_str(f, "manifest.script", ""), "return '</script><script>alert(1)</script> & more'");
+    assert_string_equal(tl_json_str(f, "manifest.script", ""),
+                        "return '</script><script>alert(1)</script> & more'");
     assert_int_equal(json_array_size(tl_json_at(f, "spec.series.1.points")), 4);
     assert_int_equal(strlen(tl_json_str(f, "facts.files.svg.sha256", "")), 64);
     assert_int_equal(tl_report_manifest_figure(&f, a, "fig-2", &e), TL_NOT_FOUND);
     assert_non_null(strstr(e.remedy, "fig-1"));
     /* Again: the same bytes. */
     json_t *again = build(path, &l);
-    char *html2 = out_text("report.html"), *md2 = out_text("report.md"), *manifest2 = out_text("manifest.json");
+    char *html2 = out_text("report.html"), *md2 = out_text("report.md"),
+         *manifest2 = out_text("manifest.json");
     assert_true(json_equal(facts, again));
     assert_string_equal(html, html2);
     assert_string_equal(md, md2);
     assert_string_equal(manifest, manifest2);
-    free(html2), free(md2), free(manifest2), free(html), free(md), free(manifest), free(path), free(h), free(m), free(d);
+    free(html2), free(md2), free(manifest2), free(html), free(md), free(manifest), free(path), free(h),
+        free(m), free(d);
     json_decref(a), json_decref(b), json_decref(c), json_decref(facts), json_decref(again);
 }
 
@@ -131,7 +142,8 @@ static void english(void **state) {
 static void simplified_and_stale(void **state) {
     TL_UNUSED(state);
     law l = {.lang = "zh-Hans", .stale = "machine <profile> changed"};
-    json_t *facts = build_text("---\ntitle: 定律\nlang: zh-Hans\n---\n\n速度 `= rate{model=c50}`。\n\n```figure id=f\n```\n", &l);
+    json_t *facts = build_text(
+        "---\ntitle: 定律\nlang: zh-Hans\n---\n\n速度 `= rate{model=c50}`。\n\n```figure id=f\n```\n", &l);
     char *html = out_text("report.html"), *md = out_text("report.md");
     assert_non_null(strstr(html, ">实测</a>"));
     assert_non_null(strstr(md, "455 ± 20 tok/s【实测】[^tally-1]"));
@@ -144,15 +156,26 @@ static void simplified_and_stale(void **state) {
 /* Sentences that CommonMark's flanking rule leaves with literal stars. */
 static void emphasis_between_han(void **state) {
     TL_UNUSED(state);
-    static const char *const s[] = {"一個**「45 步 → 2 步」的完整改造記錄**：每一刀", "這是**重點。**下一句", "**一句話：**地端", "這個**`tg128`**值", "**【官方】**是", "請看**（註）**說明",
-                                    "甲**「乙」**丙**「丁」**戊", "> 引文**「乙」**丙", "- 項**「乙」**丙", "| 欄 |\n|---|\n| 甲**「乙」**丙 |"};
-    static const char *const plain[] = {"頻寬**粗體**值", "a **b** c", "星號 \\*\\*不是\\*\\*「」", "`**「碼」**`"};
+    static const char *const s[] = {"一個**「45 步 → 2 步」的完整改造記錄**：每一刀",
+                                    "這是**重點。**下一句",
+                                    "**一句話：**地端",
+                                    "這個**`tg128`**值",
+                                    "**【官方】**是",
+                                    "請看**（註）**說明",
+                                    "甲**「乙」**丙**「丁」**戊",
+                                    "> 引文**「乙」**丙",
+                                    "- 項**「乙」**丙",
+                                    "| 欄 |\n|---|\n| 甲**「乙」**丙 |"};
+    static const char *const plain[] = {"頻寬**粗體**值", "a **b** c", "星號 \\*\\*不是\\*\\*「」",
+                                        "`**「碼」**`"};
     for (size_t i = 0; i < TL_COUNT(s); i++) {
         law l = {.lang = "zh-Hant"};
         char *t = tl_xprintf("---\ntitle: x\nlang: zh-Hant\n---\n\n%s\n", s[i]);
         json_t *facts = build_text(t, &l);
         char *html = out_text("report.html"), *md = out_text("report.md");
-        if (strstr(html, "**") || !strstr(html, "<strong>") || count(html, "<strong>") != count(html, "</strong>")) fail_msg("%s\n%s", s[i], html + 8000);
+        if (strstr(html, "**") || !strstr(html, "<strong>") ||
+            count(html, "<strong>") != count(html, "</strong>"))
+            fail_msg("%s\n%s", s[i], html + 8000);
         if (strstr(md, "**") || count(md, "<strong>") != count(md, "</strong>")) fail_msg("%s\n%s", s[i], md);
         free(html), free(md), free(t);
         json_decref(facts);
@@ -170,12 +193,24 @@ static void emphasis_between_han(void **state) {
 
 static void hostile_values_stay_text(void **state) {
     TL_UNUSED(state);
-    static const char *const evil[] = {"</script><script>alert(1)</script>", "]]>", "a|b", "`x`", "[x](javascript:1)", "<!--", "&amp;", "\n\n# head\n", "**x**", "\x01"};
+    static const char *const evil[] = {"</script><script>alert(1)</script>",
+                                       "]]>",
+                                       "a|b",
+                                       "`x`",
+                                       "[x](javascript:1)",
+                                       "<!--",
+                                       "&amp;",
+                                       "\n\n# head\n",
+                                       "**x**",
+                                       "\x01"};
     for (size_t i = 0; i < TL_COUNT(evil); i++) {
-        json_t *v = json_pack("{s:f, s:s, s:s, s:s, s:{s:s, s:s, s:s}}", "value", 2.5, "unit", "GB/s", "label", "official", "name", evil[i], "source", "title",
-                              evil[i], "url", "https://e.org/\"><script>alert(1)</script>", "retrieved", evil[i]);
+        json_t *v = json_pack("{s:f, s:s, s:s, s:s, s:{s:s, s:s, s:s}}", "value", 2.5, "unit", "GB/s",
+                              "label", "official", "name", evil[i], "source", "title", evil[i], "url",
+                              "https://e.org/\"><script>alert(1)</script>", "retrieved", evil[i]);
         law l = {.lang = "en", .replace = v};
-        json_t *facts = build_text("---\ntitle: \"<script>alert(1)</script> & ]]>\"\nlang: en\n---\n\nIt is `= x`.\n\n| a GB/s [official] |\n|---|\n| `~ x` |\n", &l);
+        json_t *facts = build_text("---\ntitle: \"<script>alert(1)</script> & ]]>\"\nlang: en\n---\n\nIt is "
+                                   "`= x`.\n\n| a GB/s [official] |\n|---|\n| `~ x` |\n",
+                                   &l);
         char *html = out_text("report.html"), *md = out_text("report.md");
         well_formed("report.html");
         assert_null(strstr(html, "<script>alert"));
@@ -204,7 +239,8 @@ static void caption_of_the_source_is_checked(void **state) {
 static void caption_with_a_value(void **state) {
     TL_UNUSED(state);
     law l = {.lang = "en"};
-    json_t *facts = build_text("---\ntitle: x\nlang: en\n---\n\n```figure id=f caption=\"It reads {= probe.read} <b>.\"\n```\n", &l);
+    json_t *facts = build_text(
+        "---\ntitle: x\nlang: en\n---\n\n```figure id=f caption=\"It reads {= probe.read} <b>.\"\n```\n", &l);
     char *html = out_text("report.html"), *md = out_text("report.md");
     assert_non_null(strstr(md, "It reads 37.4 ± 0.9 GB/s[measured][^tally-1] \\<b\\>."));
     assert_non_null(strstr(html, "href=\"#v-1\">measured</a></span> &lt;b&gt;.</figcaption>"));
@@ -217,13 +253,22 @@ static void caption_with_a_value(void **state) {
 static void numbers_as_people_write_them(void **state) {
     TL_UNUSED(state);
     static const char *const cases[][2] = {
-        {"{\"value\":0.0018,\"unit\":\"s\",\"label\":\"measured\",\"source\":{\"probe\":\"p1\"}}", "1.8 ms[measured]"},
-        {"{\"value\":null,\"null_reason\":\"never ran\",\"unit\":\"s\",\"label\":\"measured\",\"source\":{\"run\":\"r\"}}", "– s[measured]"},
-        {"{\"value\":33.712,\"lo\":33,\"hi\":36,\"unit\":\"GB/s\",\"label\":\"measured\",\"run\":\"r\"}", "33.7 (33.0–36.0) GB/s[measured]"},
+        {"{\"value\":0.0018,\"unit\":\"s\",\"label\":\"measured\",\"source\":{\"probe\":\"p1\"}}",
+         "1.8 ms[measured]"},
+        {"{\"value\":null,\"null_reason\":\"never "
+         "ran\",\"unit\":\"s\",\"label\":\"measured\",\"source\":{\"run\":\"r\"}}",
+         "– s[measured]"},
+        {"{\"value\":33.712,\"lo\":33,\"hi\":36,\"unit\":\"GB/s\",\"label\":\"measured\",\"run\":\"r\"}",
+         "33.7 (33.0–36.0) GB/s[measured]"},
         {"{\"value\":12,\"unit\":\"%\",\"label\":\"measured\",\"run\":\"r\"}", "12%[measured]"},
         {"{\"value\":1.5,\"unit\":\"1\",\"label\":\"measured\",\"run\":\"r\"}", "1.5[measured]"},
-        {"{\"value\":2,\"text\":\"2.00\",\"unit\":\"tok/s\",\"label\":\"cited\",\"source\":{\"who\":\"A\",\"where\":\"B\"}}", "2.00 tok/s[cited]"},
-        {"{\"value\":1,\"unit\":\"s\",\"label\":\"derived\",\"formula\":\"a `b`\",\"inputs\":[{\"role\":\"a\",\"value\":1,\"unit\":\"s\",\"label\":\"measured\",\"run\":\"r\"}]}", "`` a `b` ``; `a` = 1 s[measured] run r"},
+        {"{\"value\":2,\"text\":\"2.00\",\"unit\":\"tok/"
+         "s\",\"label\":\"cited\",\"source\":{\"who\":\"A\",\"where\":\"B\"}}",
+         "2.00 tok/s[cited]"},
+        {"{\"value\":1,\"unit\":\"s\",\"label\":\"derived\",\"formula\":\"a "
+         "`b`\",\"inputs\":[{\"role\":\"a\",\"value\":1,\"unit\":\"s\",\"label\":\"measured\",\"run\":\"r\"}]"
+         "}",
+         "`` a `b` ``; `a` = 1 s[measured] run r"},
     };
     for (size_t i = 0; i < TL_COUNT(cases); i++) {
         json_t *v = json_loads(cases[i][0], 0, NULL);
@@ -239,10 +284,20 @@ static void numbers_as_people_write_them(void **state) {
 
 static void wrong_manifests(void **state) {
     TL_UNUSED(state);
-    static const struct { const char *text; tl_status st; } cases[] = {
-        {"", TL_INVALID}, {"<html></html>", TL_INVALID}, {"{}", TL_INVALID}, {"{\"tally_report\":2,\"figures\":[]}", TL_INVALID}, {"{\"tally_report\":1", TL_INVALID},
-        {"<script type=\"application/json\" id=\"tally-manifest\">{\"tally_report\":1,\"figures\":[]}", TL_INVALID},
-        {"<script type=\"application/json\" id=\"tally-manifest\">{\"tally_report\":1,\"figures\":[]}</script>", TL_OK},
+    static const struct {
+        const char *text;
+        tl_status st;
+    } cases[] = {
+        {"", TL_INVALID},
+        {"<html></html>", TL_INVALID},
+        {"{}", TL_INVALID},
+        {"{\"tally_report\":2,\"figures\":[]}", TL_INVALID},
+        {"{\"tally_report\":1", TL_INVALID},
+        {"<script type=\"application/json\" id=\"tally-manifest\">{\"tally_report\":1,\"figures\":[]}",
+         TL_INVALID},
+        {"<script type=\"application/json\" "
+         "id=\"tally-manifest\">{\"tally_report\":1,\"figures\":[]}</script>",
+         TL_OK},
     };
     char *path = tl_path_join(dir, "x.html");
     for (size_t i = 0; i < TL_COUNT(cases); i++) {
