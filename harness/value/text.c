@@ -100,11 +100,12 @@ void tl_value_text(tl_buf *b, tl_value *v, tl_lang lang) {
 
 /* ---- explain ----------------------------------------------------------------------------------------------------- */
 
-typedef enum word { W_FORMULA, W_INTERVAL, W_SOURCE, W_RESTS, W_UNDEFINED, WORDS } word;
+typedef enum word { W_FORMULA, W_INTERVAL, W_SOURCE, W_NOTE, W_RESTS, W_UNDEFINED, WORDS } word;
 static const char *const words[WORDS][TL_LANGS] = {
     [W_FORMULA] = {"公式", "公式", "formula"},
     [W_INTERVAL] = {"區間", "区间", "interval"},
     [W_SOURCE] = {"來源", "来源", "source"},
+    [W_NOTE] = {"說明", "说明", "note"},
     [W_RESTS] = {"依據", "依据", "rests on"},
     [W_UNDEFINED] = {"無法定義", "无法定义", "undefined"},
 };
@@ -118,10 +119,14 @@ static void put_source(tl_buf *b, const json_t *source) {
         if (json_is_string(v)) tl_buf_fmt(b, "%s%s %s", k++ ? ", " : "", order[i], json_string_value(v));
         if (json_is_integer(v)) tl_buf_fmt(b, "%s%s %" PRId64, k++ ? ", " : "", order[i], (int64_t)json_integer_value(v));
     }
-    const json_t *ref = json_object_get(source, "reference");
-    const char *title = tl_json_str(ref, "title", NULL), *url = tl_json_str(ref, "url", NULL);
-    if (title != NULL) tl_buf_fmt(b, "%s%s", k++ ? ", " : "", title);
-    if (url != NULL) tl_buf_fmt(b, "%s%s", k++ ? ", " : "", url);
+}
+
+/* What belongs to a formula: where it holds, and who published it. */
+static void put_note(tl_buf *b, const json_t *source) {
+    const char *parts[] = {tl_json_str(source, "note", NULL), tl_json_str(source, "reference.title", NULL), tl_json_str(source, "reference.url", NULL)};
+    size_t k = 0;
+    for (size_t i = 0; i < TL_COUNT(parts); i++)
+        if (parts[i] != NULL) tl_buf_fmt(b, "%s%s", k++ ? "; " : "", parts[i]);
 }
 
 typedef struct telling {
@@ -132,33 +137,44 @@ typedef struct telling {
 
 static void line(telling *t, bool has_inputs, word w, const char *text) {
     if (text == NULL || *text == 0) return;
-    tl_buf_fmt(t->b, "%s%s %s%s %s\n", t->stem.p, has_inputs ? "│ " : " ", words[w][t->lang], t->lang == TL_LANG_EN ? ":" : "：", text);
+    tl_buf_fmt(t->b, "%s%s %s%s%s\n", t->stem.p, has_inputs ? "│ " : " ", words[w][t->lang], t->lang == TL_LANG_EN ? ": " : "：", text);
+}
+
+/* Everything about a value but its inputs: the lines below its own. */
+static void tell_facts(telling *t, tl_value *v, const shown *s) {
+    bool derived = v->inputs_n > 0;
+    tl_buf about;
+    tl_buf_init(&about, 0);
+    line(t, derived, W_UNDEFINED, v->null_reason);
+    line(t, derived, W_FORMULA, v->formula);
+    if (s->lo[0]) tl_buf_fmt(&about, "%s – %s%s%s", s->lo, s->hi, strcmp(s->unit, "1") == 0 ? "" : " ", strcmp(s->unit, "1") == 0 ? "" : s->unit);
+    line(t, derived, W_INTERVAL, about.p);
+    tl_buf_clear(&about);
+    if (derived) put_note(&about, v->source);
+    else put_source(&about, v->source);
+    line(t, derived, derived ? W_NOTE : W_SOURCE, about.p);
+    tl_buf_clear(&about);
+    for (unsigned l = 0; l < TL_LABELS && derived; l++)
+        if (v->leaf_labels & (1u << l)) tl_buf_str(&about, tl_label_mark((tl_label)l, t->lang));
+    line(t, derived, W_RESTS, about.p);
+    tl_buf_free(&about);
+}
+
+static void tell_head(telling *t, tl_value *v, const char *role, const shown *s) {
+    const char *name = v->name[0] ? v->name : v->symbol;
+    if (role == NULL) tl_buf_str(t->b, name);
+    else if (name[0] && strcmp(name, role) != 0) tl_buf_fmt(t->b, "%s (%s)", role, name);
+    else tl_buf_str(t->b, role);
+    if (role != NULL || name[0]) tl_buf_str(t->b, " = ");
+    put_text(t->b, s, v, t->lang);
+    tl_buf_char(t->b, '\n');
 }
 
 static void tell(telling *t, tl_value *v, const char *role) {
     shown s;
     show(&s, v);
-    const char *name = v->name[0] ? v->name : v->symbol;
-    if (role != NULL) tl_buf_str(t->b, role);
-    if (role == NULL || (name[0] && strcmp(name, role) != 0)) tl_buf_fmt(t->b, role && name[0] ? " (%s)" : "%s", name);
-    if (role != NULL || name[0]) tl_buf_str(t->b, " = ");
-    put_text(t->b, &s, v, t->lang);
-    tl_buf_char(t->b, '\n');
-    bool more = v->inputs_n > 0;
-    line(t, more, W_UNDEFINED, v->null_reason);
-    line(t, more, W_FORMULA, v->formula);
-    tl_buf about;
-    tl_buf_init(&about, 0);
-    if (s.lo[0]) tl_buf_fmt(&about, "%s – %s %s", s.lo, s.hi, s.unit);
-    line(t, more, W_INTERVAL, about.p);
-    tl_buf_clear(&about);
-    put_source(&about, v->source);
-    line(t, more, W_SOURCE, about.p);
-    tl_buf_clear(&about);
-    for (unsigned l = 0; l < TL_LABELS && more; l++)
-        if (v->leaf_labels & (1u << l)) tl_buf_str(&about, tl_label_mark((tl_label)l, t->lang));
-    line(t, more, W_RESTS, about.p);
-    tl_buf_free(&about);
+    tell_head(t, v, role, &s);
+    tell_facts(t, v, &s);
     for (size_t i = 0; i < v->inputs_n; i++) {
         bool last = i + 1 == v->inputs_n;
         size_t stem = t->stem.len;

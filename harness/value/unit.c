@@ -45,7 +45,7 @@ static const struct atom {
     {"W", NULL, "", {[D_ENERGY] = 1, [D_TIME] = -1}, 1, 1, UP | DOWN, true, F_OTHER},
     {"J", NULL, "", {[D_ENERGY] = 1}, 1, 1, UP | DOWN, true, F_OTHER},
     {"Wh", NULL, "", {[D_ENERGY] = 1}, 3600, 1, UP, false, F_OTHER},
-    {"%", NULL, "", {0}, 1, 100, 0, false, F_OTHER},
+    {"%", NULL, "", {0}, 1, 100, 0, false, F_OTHER}, /* the last one */
 };
 enum { ATOMS = TL_COUNT(atoms) };
 
@@ -242,24 +242,27 @@ tl_status tl_unit_pow(tl_unit *out, tl_unit_ratio *ratio, const tl_unit *a, int 
     return st;
 }
 
+/* The smallest number that is at least 1, else the largest below 1. */
+static bool reads_better(double x, double than) {
+    if (than == 0) return true;
+    return x >= 1 ? than < 1 || x < than : than < 1 && x > than;
+}
+
 tl_unit tl_unit_display(const tl_unit *u, double number) {
     tl_unit best = *u;
     if (!isfinite(number) || number == 0 || u->n == 0) return best;
     const struct atom *a = &atoms[u->f[0].atom];
     if (u->f[0].exp != 1 || !a->scaled) return best;
-    bool binary = (1u << u->f[0].prefix) & BINARY;
+    unsigned family = (1u << u->f[0].prefix) & BINARY ? BINARY : ~BINARY;
     double best_x = 0;
     for (unsigned p = 0; p < PREFIXES; p++) {
-        unsigned bit = 1u << p;
-        if (p != P_NONE && (!(a->allowed & bit) || binary != ((bit & BINARY) != 0))) continue;
+        if (p != P_NONE && !(a->allowed & family & (1u << p))) continue;
         tl_unit other = *u;
         other.f[0].prefix = (uint8_t)p;
         tl_unit_ratio r;
         if (tl_unit_convert(&r, u, &other, NULL) != TL_OK) continue;
         double x = fabs(tl_unit_apply(r, number));
-        /* the smallest number that is at least 1, else the largest below 1 */
-        bool better = best_x == 0 || (x >= 1 ? best_x < 1 || x < best_x : best_x < 1 && x > best_x);
-        if (better) best = other, best_x = x;
+        if (reads_better(x, best_x)) best = other, best_x = x;
     }
     return best;
 }
@@ -342,35 +345,43 @@ static tl_status unknown(reader *r, const char *w, size_t n) {
     return tl_remedy(r->e, "units are GB, GiB, byte, bit, tok, char, req, s, ms, FLOP, W, J, %%, 1 and products such as GB/s"), TL_INVALID;
 }
 
+/* "^2", "^-1", or nothing. */
+static tl_status read_power(reader *r, int *exp) {
+    *exp = 1;
+    if (*r->at != '^') return TL_OK;
+    bool minus = r->at[1] == '-';
+    const char *d = r->at + 1 + minus;
+    if (*d < '1' || *d > '9') return tl_fail(r->e, TL_INVALID, "unit '%.60s': a power is a digit from 1 to 9", r->text);
+    *exp = minus ? -(*d - '0') : *d - '0';
+    r->at = d + 1;
+    return TL_OK;
+}
+
+static tl_status read_percent(reader *r) {
+    if (strcmp(r->text, "%") != 0) return tl_fail(r->e, TL_INVALID, "unit '%.60s': %% stands alone", r->text);
+    r->unit->n = 1;
+    r->unit->f[0].atom = ATOMS - 1;
+    r->unit->f[0].exp = 1;
+    return TL_OK;
+}
+
 static tl_status read_factor(reader *r, int sign) {
     size_t n = strcspn(r->at, "*/()^ ");
     const char *w = r->at;
+    int exp;
     if (n == 0) return tl_fail(r->e, TL_INVALID, "unit '%.60s': a unit is missing at '%.20s'", r->text, r->at);
     r->at += n;
-    int exp = 1;
-    if (*r->at == '^') {
-        bool minus = r->at[1] == '-';
-        const char *d = r->at + 1 + minus;
-        if (*d < '1' || *d > '9') return tl_fail(r->e, TL_INVALID, "unit '%.60s': a power is a digit from 1 to 9", r->text);
-        exp = minus ? -(*d - '0') : *d - '0';
-        r->at = d + 1;
-    }
-    if (n == 1 && *w == '1') return TL_OK;
-    if ((n == 3 && memcmp(w, "\xc2\xb5s", 3) == 0) || (n == 3 && memcmp(w, "\xce\xbcs", 3) == 0)) { /* µs */
+    tl_status st = read_power(r, &exp);
+    if (st != TL_OK || (n == 1 && *w == '1')) return st;
+    if (n == 1 && *w == '%') return read_percent(r);
+    if (n == 3 && (memcmp(w, "\xc2\xb5s", 3) == 0 || memcmp(w, "\xce\xbcs", 3) == 0)) { /* the two spellings of µs */
         w = "us";
         n = 2;
     }
     unsigned atom, prefix;
     if (!find_atom(&atom, &prefix, w, n)) return unknown(r, w, n);
-    if (strcmp(atoms[atom].text, "%") == 0) {
-        if (strcmp(r->text, "%") != 0) return tl_fail(r->e, TL_INVALID, "unit '%.60s': %% stands alone", r->text);
-        r->unit->n = 1;
-        r->unit->f[0].atom = (uint8_t)atom;
-        r->unit->f[0].exp = 1;
-        return TL_OK;
-    }
     tl_unit_ratio before = r->ratio;
-    tl_status st = times(r->unit, &r->ratio, atom, prefix, exp * sign, r->e);
+    st = times(r->unit, &r->ratio, atom, prefix, exp * sign, r->e);
     if (st == TL_OK && r->ratio.mul / r->ratio.div != before.mul / before.div)
         return tl_fail(r->e, TL_INVALID, "unit '%.60s' names one dimension in two sizes", r->text);
     return st;

@@ -403,7 +403,7 @@ static void explain(void **state) {
                         "decode_rate = 42.1 tok/s [derived]\n"
                         "│  formula: bandwidth / bytes_per_token\n"
                         "│  interval: 41.4 – 42.8 tok/s\n"
-                        "│  source: note one stream\n"
+                        "│  note: one stream\n"
                         "│  rests on: [official][measured]\n"
                         "├─ bandwidth = 33.7 GB/s [measured]\n"
                         "│    interval: 33.1 – 34.2 GB/s\n"
@@ -412,7 +412,7 @@ static void explain(void **state) {
                         "     source: title Data sheet, url https://x.example/a, retrieved 2026-01-31\n");
     tl_buf_clear(&b);
     tl_value_explain(&b, decode_rate(), TL_LANG_ZH_HANT);
-    assert_non_null(strstr(b.p, "公式： bandwidth / bytes_per_token"));
+    assert_non_null(strstr(b.p, "公式：bandwidth / bytes_per_token"));
     tl_buf_free(&b);
 }
 
