@@ -518,7 +518,9 @@ static void source_text(tl_buf *b, const rep *r, const rep_block *k) {
         any = true;
     }
     rep_label l = rep_value_label(k->json);
-    if (l != REP_NONE) tl_buf_fmt(b, "%s%s%s%s", any ? " · " : "", r->w->open, r->w->label[l], r->w->close);
+    if (l != REP_NONE)
+        tl_buf_fmt(b, "%s%s%s%s", any ? " · " : "", r->w->open + (r->w->open[0] == ' '), r->w->label[l],
+                   r->w->close);
     if (*stale) tl_buf_fmt(b, " · %s%s", r->w->stale, r->w->colon), rep_md(b, stale);
     if (k->command) tl_buf_str(b, " · "), rep_md_code(b, k->command);
     tl_buf_str(b, "\n");
@@ -582,10 +584,10 @@ void rep_block_text(tl_buf *b, const rep *r, const rep_block *k) {
     } else {
         if (tl_json_str(k->json, "text", "")[0])
             rep_md(b, tl_json_str(k->json, "text", "")), tl_buf_str(b, "\n\n");
-        tl_buf_str(b, "```sh\n");
-        for (const char *p = k->command ? k->command : ""; *p; p++)
-            tl_buf_char(b, (unsigned char)*p < 0x20 ? ' ' : *p);
-        tl_buf_str(b, "\n```\n");
+        const char *command = k->command ? k->command : "", *fence = strstr(command, "```") ? "~~~~" : "```";
+        tl_buf_fmt(b, "%ssh\n", fence);
+        for (const char *p = command; *p; p++) tl_buf_char(b, (unsigned char)*p < 0x20 ? ' ' : *p);
+        tl_buf_fmt(b, "\n%s\n", fence);
     }
     if (b->len > 0 && b->p[b->len - 1] == '\n') b->p[--b->len] = 0; /* the fence's own line end follows */
 }

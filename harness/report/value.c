@@ -219,6 +219,16 @@ static const char *name_of(const json_t *v) {
     return strpbrk(s, "`\n\r") ? "?" : s;
 }
 
+static void add_url(tl_buf *b, const char *s) {
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (c <= 0x20 || strchr("<>\\`|", *s))
+            tl_buf_fmt(b, "%%%02X", c); /* they would end the link */
+        else
+            tl_buf_char(b, *s);
+    }
+}
+
 void rep_source_text(tl_buf *b, const rep *r, const json_t *v, int depth) {
     const char *f[12], *url = tl_json_str(v, "source.url", NULL),
                        *title = tl_json_str(v, "source.title", NULL);
@@ -233,7 +243,7 @@ void rep_source_text(tl_buf *b, const rep *r, const json_t *v, int depth) {
         tl_buf_str(b, any ? r->w->sep : "");
         if (url) tl_buf_str(b, "[");
         rep_md(b, title);
-        if (url) tl_buf_fmt(b, "](<%s>)", url);
+        if (url) tl_buf_str(b, "](<"), add_url(b, url), tl_buf_str(b, ">)");
         any = true;
     }
     if (tl_json_str(v, "source.retrieved", NULL)) {

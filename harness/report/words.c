@@ -70,7 +70,7 @@ static const rep_words WORDS[] = {
      .how = {"measured, repeatable", "computed, formula shown", "from the vendor's document",
              "measured by others"},
      .day = "Day %s",
-     .open = "[",
+     .open = " [",
      .close = "]",
      .colon = ": ",
      .sep = "; ",

@@ -242,7 +242,7 @@ static void caption_with_a_value(void **state) {
     json_t *facts = build_text(
         "---\ntitle: x\nlang: en\n---\n\n```figure id=f caption=\"It reads {= probe.read} <b>.\"\n```\n", &l);
     char *html = out_text("report.html"), *md = out_text("report.md");
-    assert_non_null(strstr(md, "It reads 37.4 ± 0.9 GB/s[measured][^tally-1] \\<b\\>."));
+    assert_non_null(strstr(md, "It reads 37.4 ± 0.9 GB/s [measured][^tally-1] \\<b\\>."));
     assert_non_null(strstr(html, "href=\"#v-1\">measured</a></span> &lt;b&gt;.</figcaption>"));
     well_formed("report.html");
     free(html), free(md);
@@ -254,21 +254,21 @@ static void numbers_as_people_write_them(void **state) {
     TL_UNUSED(state);
     static const char *const cases[][2] = {
         {"{\"value\":0.0018,\"unit\":\"s\",\"label\":\"measured\",\"source\":{\"probe\":\"p1\"}}",
-         "1.8 ms[measured]"},
+         "1.8 ms [measured]"},
         {"{\"value\":null,\"null_reason\":\"never "
          "ran\",\"unit\":\"s\",\"label\":\"measured\",\"source\":{\"run\":\"r\"}}",
-         "– s[measured]"},
+         "– s [measured]"},
         {"{\"value\":33.712,\"lo\":33,\"hi\":36,\"unit\":\"GB/s\",\"label\":\"measured\",\"run\":\"r\"}",
-         "33.7 (33.0–36.0) GB/s[measured]"},
-        {"{\"value\":12,\"unit\":\"%\",\"label\":\"measured\",\"run\":\"r\"}", "12%[measured]"},
-        {"{\"value\":1.5,\"unit\":\"1\",\"label\":\"measured\",\"run\":\"r\"}", "1.5[measured]"},
+         "33.7 (33.0–36.0) GB/s [measured]"},
+        {"{\"value\":12,\"unit\":\"%\",\"label\":\"measured\",\"run\":\"r\"}", "12% [measured]"},
+        {"{\"value\":1.5,\"unit\":\"1\",\"label\":\"measured\",\"run\":\"r\"}", "1.5 [measured]"},
         {"{\"value\":2,\"text\":\"2.00\",\"unit\":\"tok/"
          "s\",\"label\":\"cited\",\"source\":{\"who\":\"A\",\"where\":\"B\"}}",
-         "2.00 tok/s[cited]"},
+         "2.00 tok/s [cited]"},
         {"{\"value\":1,\"unit\":\"s\",\"label\":\"derived\",\"formula\":\"a "
          "`b`\",\"inputs\":[{\"role\":\"a\",\"value\":1,\"unit\":\"s\",\"label\":\"measured\",\"run\":\"r\"}]"
          "}",
-         "`` a `b` ``; `a` = 1 s[measured] run r"},
+         "`` a `b` ``; `a` = 1 s [measured] run r"},
     };
     for (size_t i = 0; i < TL_COUNT(cases); i++) {
         json_t *v = json_loads(cases[i][0], 0, NULL);
