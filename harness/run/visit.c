@@ -102,11 +102,7 @@ static tl_status make_body(tl_load_job *job, block *b, const json_t *w, uint64_t
 static tl_store_event *store_events(const tl_run_ctx *c, const tl_request *r) {
     tl_store_event *ev = tl_xalloc((r->n_events + 1) * sizeof *ev);
     for (size_t i = 0; i < r->n_events; i++) {
-        const char *kind = tl_event_kind_name((tl_event_kind)r->events[i].kind);
-        ev[i].t_ns = run_t(c, r->events[i].t_ns);
-        ev[i].bytes = r->events[i].text_bytes;
-        for (uint32_t k = 0; k < tl_store_event_kinds_n; k++)
-            if (tl_str_eq(tl_store_event_kinds[k], kind)) ev[i].kind = k;
+        ev[i] = (tl_store_event){run_t(c, r->events[i].t_ns), r->events[i].kind, r->events[i].text_bytes, r->events[i].read_index};
     }
     return ev;
 }
