@@ -15,8 +15,8 @@ static const char *const find_project =
 
 static const char *bash_action(tl_complete k) {
     switch (k) {
-    case TL_COMPLETE_FILE: return "compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"$cur\"))";
-    case TL_COMPLETE_DIR: return "compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -d -- \"$cur\"))";
+    case TL_COMPLETE_FILE: return "local IFS=$'\\n'; compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"$cur\"))";
+    case TL_COMPLETE_DIR: return "local IFS=$'\\n'; compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -d -- \"$cur\"))";
     case TL_COMPLETE_EXPERIMENT: return "COMPREPLY=($(compgen -W \"$(_tally_names 'experiments/*')\" -- \"$cur\"))";
     case TL_COMPLETE_MACHINE: return "COMPREPLY=($(compgen -W \"$(_tally_names machines)\" -- \"$cur\"))";
     case TL_COMPLETE_NONE: break;

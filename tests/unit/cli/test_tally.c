@@ -130,18 +130,21 @@ static void completions(void **state) {
     free(bash);
     static const struct {
         const char *words, *want;
-    } keys[] = {{"tally syn", "synth"}, {"tally synth --desc", "--describe"}, {"tally doctor --js", "--json"}, {"tally synth --output pro", "project"}};
-    char *project = tl_path_join(dir, "project");
+    } keys[] = {{"tally syn", "synth"}, {"tally synth --desc", "--describe"}, {"tally doctor --js", "--json"}, {"tally synth --output pro", "project two"},
+                {"tally --db pro", "project two"}, {"tally --js", "--json"}};
+    char *project = tl_path_join(dir, "project two"); /* a blank in a name */
     assert_int_equal(tl_dir_make(project, NULL), TL_OK);
     free(project);
     for (size_t i = 0; i < TL_COUNT(keys); i++) {
         char script[400];
-        snprintf(script, sizeof script, "source '%s/tally.bash'; COMP_WORDS=(%s); COMP_CWORD=$((${#COMP_WORDS[@]}-1)); _tally; echo \"${COMPREPLY[*]}\"",
+        snprintf(script, sizeof script, "source '%s/tally.bash'; COMP_WORDS=(%s); COMP_CWORD=$((${#COMP_WORDS[@]}-1)); _tally 2>/dev/null; printf '<%%s>' \"${COMPREPLY[@]}\"",
                  TALLY_DOCS, keys[i].words);
         const char *argv[] = {"bash", "--norc", "-c", script, NULL};
+        char want[64];
         result r;
         run_env(&r, argv, NULL);
-        if (strstr(r.out.p, keys[i].want) == NULL) fail_msg("'%s' gives '%s' %s", keys[i].words, r.out.p, r.err.p);
+        snprintf(want, sizeof want, "<%s>", keys[i].want);
+        if (strstr(r.out.p, want) == NULL) fail_msg("'%s' gives '%s' %s", keys[i].words, r.out.p, r.err.p);
         done(&r);
     }
 }
