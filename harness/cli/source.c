@@ -203,7 +203,7 @@ static const json_t *figure_spec(const json_t *plan, const char *wanted, const c
     size_t i;
     json_t *f;
     json_array_foreach(json_object_get(plan, "figures"), i, f) {
-        char number[16];
+        char number[32];
         snprintf(number, sizeof number, "%zu", i + 1);
         if (wanted == NULL || tl_str_eq(wanted, number) || tl_str_eq(wanted, tl_json_str(f, "id", NULL))) {
             *metric = tl_json_str(f, "y", "decode_rate");
