@@ -105,6 +105,8 @@ static void refuses(void **state) {
         {"only", "[\"model=a-q5\"]", "axis 'model' has no value 'a-q5'", "a-q4, a-q8"},
         {"only", "[\"\"]", "empty selector", ""},
         {"predictions", "{\"c000000000000\": null}", "not a cell", ""},
+        {"axes", "[{\"name\": \"context\", \"values\": [1]}, {\"name\": \"model\", \"values\": [{\"kind\": \"synth\", \"name\": \"a\"}]},"
+                 " {\"name\": \"draft\", \"values\": [{\"kind\": \"file\", \"name\": \"a\"}]}]", "two different models are called 'a'", ""},
         {"schema", "2", "allowed is 1 to 1", ""},
         {"script", "{\"name\": \"x.lua\", \"text\": \"a\", \"sha256\": \"00\"}", "script.sha256 is", ""},
     };
@@ -263,6 +265,20 @@ static void predictions(void **state) {
     json_decref(j);
 }
 
+/* A prediction in a file is checked as one that is set. */
+static void naked_prediction_in_text(void **state) {
+    TL_UNUSED(state);
+    json_t *j = parse(law);
+    tl_plan *p = make(j), *q = NULL;
+    json_object_set_new(j, "predictions", json_pack("{s:{s:i, s:s, s:s}}", p->cells[1].key, "value", 3, "unit", "tok/s", "label", "measured"));
+    tl_err e = {0};
+    assert_int_equal(tl_plan_from_json(&q, j, &e), TL_REFUSED);
+    assert_non_null(strstr(e.msg, "prediction of 'context=512 model=a-q8'"));
+    assert_null(q);
+    tl_plan_free(p);
+    json_decref(j);
+}
+
 static void script_is_hashed(void **state) {
     TL_UNUSED(state);
     json_t *j = parse(law);
@@ -382,6 +398,7 @@ static void table(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(reads),       cmocka_unit_test(refuses),     cmocka_unit_test(too_many_cells),
                                        cmocka_unit_test(keys_stay),   cmocka_unit_test(overrides),   cmocka_unit_test(predictions),
-                                       cmocka_unit_test(properties),  cmocka_unit_test(table),       cmocka_unit_test(script_is_hashed)};
+                                       cmocka_unit_test(properties),  cmocka_unit_test(table),       cmocka_unit_test(script_is_hashed),
+                                       cmocka_unit_test(naked_prediction_in_text)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

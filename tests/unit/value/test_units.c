@@ -195,6 +195,16 @@ static void hints(void **state) {
     assert_non_null(strstr(e.remedy, "KiB"));
     assert_int_equal(tl_unit_parse(&u, "tik", &e), TL_INVALID);
     assert_non_null(strstr(e.remedy, "tok"));
+    assert_int_equal(tl_unit_parse(&u, "parsec-per-fortnight", &e), TL_INVALID);
+    assert_non_null(strstr(e.remedy, "products such as GB/s"));
+    const char *const *names;
+    size_t n_names = tl_unit_names(&names);
+    for (size_t i = 0; i < n_names; i++) {
+        char text[TL_UNIT_TEXT];
+        assert_int_equal(tl_unit_parse(&u, names[i], &e), TL_OK);
+        tl_unit_print(text, &u);
+        assert_string_equal(text, names[i]);
+    }
     assert_int_equal(tl_unit_parse(&u, "", &e), TL_INVALID);
     assert_int_equal(tl_unit_parse(&u, NULL, &e), TL_INVALID);
     char many[400] = "tok";

@@ -333,6 +333,7 @@ static void json_refuses(void **state) {
         {"{\"value\": 1, \"unit\": \"s\", \"label\": \"measure\", \"source\": {\"run\": \"r\"}}", "not a label"},
         {"{\"value\": 1, \"label\": \"measured\", \"source\": {\"run\": \"r\"}}", "needs a unit"},
         {"{\"value\": \"1\", \"unit\": \"s\", \"label\": \"measured\", \"source\": {\"run\": \"r\"}}", "must be a number"},
+        {"{\"value\": 1, \"unit\": \"s\", \"label\": \"measured\", \"percentile_99_of_all\": 1, \"source\": {\"run\": \"r\"}}", "no field 'percentile_99"},
         {"{\"value\": 1, \"unti\": \"s\", \"label\": \"measured\", \"source\": {\"run\": \"r\"}}", "no field 'unti'"},
         {"{\"value\": null, \"unit\": \"s\", \"label\": \"measured\", \"source\": {\"run\": \"r\"}}", "without a reason"},
         {"{\"value\": 1, \"lo\": 0, \"unit\": \"s\", \"label\": \"measured\", \"source\": {\"run\": \"r\"}}", "both lo and hi"},
@@ -387,6 +388,19 @@ static void text(void **state) {
         assert_string_equal(b.p, rows[i].want);
         tl_buf_free(&b);
     }
+    static const struct {
+        double x, lo, hi;
+        const char *want;
+    } numbers[] = {{15.4567, 15.27, 15.65, "15.46"}, {15.4567, NAN, NAN, "15.5"}, {0, NAN, NAN, "0"}, {1e18, NAN, NAN, "1e+18"}, {1e-12, NAN, NAN, "1e-12"}, {0, -0.02, 0.02, "0.00"}};
+    char number[48];
+    for (size_t i = 0; i < TL_COUNT(numbers); i++) {
+        tl_value *v = measured(numbers[i].x, "1", "x");
+        tl_value_number_text(number, isnan(numbers[i].lo) ? v : with(v, numbers[i].lo, numbers[i].hi));
+        assert_string_equal(number, numbers[i].want);
+    }
+    tl_value_number_text(number, calc(TL_DIV, measured(1, "s", "a"), measured(0, "s", "b")));
+    assert_string_equal(number, "–");
+    assert_string_equal(tl_lang_name(TL_LANG_ZH_HANS), "zh-Hans");
     assert_string_equal(tl_label_mark(TL_LABEL_MEASURED, TL_LANG_ZH_HANS), "【实测】");
     tl_lang lang;
     assert_int_equal(tl_lang_parse(&lang, "zh", NULL), TL_OK);
