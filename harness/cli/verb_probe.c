@@ -23,7 +23,9 @@ static tl_status start(char id[TL_STORE_ID], tl_store *store, tl_cli *c, const c
     tl_clock_utc_offset(offset, wall);
     tl_status st = tl_vcs_read(&v, root, e);
     if (st == TL_OK) git = tl_vcs_json(&v);
-    if (st == TL_OK) st = tl_store_machine(machine_id, store, claim ? claim : "this", machine, e);
+    json_t *fixed = tl_run_machine_fixed(machine);
+    if (st == TL_OK) st = tl_store_machine(machine_id, store, claim ? claim : "this", fixed, e);
+    json_decref(fixed);
     tl_store_run r = {.kind = "probe", .machine_id = machine_id, .machine_claim = claim, .plan = "{\"probe\":\"memory-bandwidth\"}",
                       .argv = argv, .env = env, .tally = version, .git = git, .wall_ns = wall, .utc_offset = offset};
     if (st == TL_OK) st = tl_store_run_start(id, store, &r, e);

@@ -82,11 +82,11 @@ static tl_status ask(tl_cli *c, tl_err *e) {
     return TL_OK;
 }
 
-static const char *number(char out[32], const json_t *side) {
+static const char *number(char out[96], const json_t *side) {
     double v = tl_json_num(side, "value", NAN), lo = tl_json_num(side, "lo", NAN), hi = tl_json_num(side, "hi", NAN);
     if (!isfinite(v)) return "–";
-    if (isfinite(lo)) snprintf(out, 32, "%.4g [%.4g–%.4g]", v, lo, hi);
-    else snprintf(out, 32, "%.4g", v);
+    if (isfinite(lo)) snprintf(out, 96, "%.4g [%.4g–%.4g]", v, lo, hi);
+    else snprintf(out, 96, "%.4g", v);
     return out;
 }
 
@@ -100,7 +100,7 @@ static void print_verdict(tl_cli *c, const json_t *result, const json_t *publish
     const char *const head[] = {"cell", tl_arena_printf(a, "published %s", unit), tl_arena_printf(a, "yours %s", unit), "verdict", "why"};
     for (size_t k = 0; k < columns; k++) t[k] = head[k];
     json_array_foreach(json_object_get(result, "cells"), i, cell) {
-        char pub[32], own[32];
+        char pub[96], own[96];
         const char **row = t + (i + 1) * columns;
         row[0] = tl_json_str(cell, "published.text", tl_json_str(cell, "key", ""));
         row[1] = tl_arena_strdup(a, number(pub, json_object_get(cell, "published")));

@@ -20,7 +20,7 @@ tl_run_pool *run_pool_new(const tl_run_spec *spec, const char *run_id, const cha
     p->run_id = run_id;
     p->log_dir = log_dir;
     /* a GPU holds one engine at a time: how much of its memory another would need is not known before it starts */
-    bool gpu = json_array_size(tl_json_at(machine, "gpu.devices")) > 0;
+    bool gpu = json_array_size(json_object_get(machine, "gpu")) > 0;
     p->budget_bytes = gpu ? 0 : tl_host_memory_available_bytes() / 2;
     return p;
 }

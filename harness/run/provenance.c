@@ -25,7 +25,7 @@ static int64_t count_gpus(const json_t *snapshot, const char *name) {
     int64_t n = 0;
     size_t i;
     json_t *g;
-    json_array_foreach(tl_json_at(snapshot, "gpu.devices"), i, g) {
+    json_array_foreach(json_object_get(snapshot, "gpu"), i, g) {
         const char *is = tl_json_str(g, "name", "");
         const char *at = strstr(is, name);
         /* "RTX 4070 Ti" must not match "RTX 4070 Ti SUPER": the name has to end there, or go on in another word class */
@@ -49,4 +49,24 @@ const char *tl_run_machine_match(const json_t *snapshot, const json_t *profiles)
     json_array_foreach((json_t *)profiles, i, p)
         if (matches(snapshot, json_object_get(p, "match"))) return tl_json_str(p, "id", NULL);
     return NULL;
+}
+
+json_t *tl_run_machine_fixed(const json_t *snapshot) {
+    static const char *const drifting[] = {"frequency_mhz", "throttle_count", "temperature_c", "available_bytes", "page_cache_bytes",
+                                           "dirty_bytes", "swap_free_bytes", "huge_pages"};
+    static const char *const sections[] = {"cpu", "memory", "os", "virtual", "gpu"};
+    json_t *out = json_object();
+    for (size_t i = 0; i < TL_COUNT(sections); i++) {
+        json_t *part = json_deep_copy(json_object_get(snapshot, sections[i]));
+        for (size_t k = 0; json_is_object(part) && k < TL_COUNT(drifting); k++) json_object_del(part, drifting[k]);
+        if (part != NULL) json_object_set_new(out, sections[i], part);
+    }
+    size_t k;
+    json_t *g;
+    static const char *const gpu_drifting[] = {"temperature_c", "power_w", "clock_mhz", "memory_clock_mhz", "busy_percent",
+                                               "memory_used_bytes", "memory_free_bytes", "throttle_reasons", "pcie_generation",
+                                               "pcie_width"};
+    json_array_foreach(json_object_get(out, "gpu"), k, g)
+        for (size_t i = 0; i < TL_COUNT(gpu_drifting); i++) json_object_del(g, gpu_drifting[i]);
+    return out;
 }

@@ -45,7 +45,7 @@ static tl_status store_patch(tl_run_ctx *c, const tl_vcs *v, tl_err *e) {
 static tl_status start_run(tl_run_ctx *c, tl_err *e) {
     const tl_run_spec *s = c->spec;
     char machine_id[65], experiment_id[65], offset[8];
-    json_t *env = tl_run_environment(), *git = NULL, *facts = NULL;
+    json_t *env = tl_run_environment(), *git = NULL, *facts = NULL, *fixed = NULL;
     tl_vcs v = {0};
     char *plan = tl_plan_text(s->plan);
     const char *claim = tl_run_machine_match(c->machine, s->profiles);
@@ -55,7 +55,8 @@ static tl_status start_run(tl_run_ctx *c, tl_err *e) {
     TRY(tl_vcs_read(&v, s->root, e));
     git = tl_vcs_json(&v);
     facts = json_pack("{s:s, s:o, s:s?}", "clock", tl_clock_name(), "models", model_facts(s->models), "endpoint", s->endpoint);
-    TRY(tl_store_machine(machine_id, s->store, claim ? claim : "this", c->machine, e));
+    fixed = tl_run_machine_fixed(c->machine);
+    TRY(tl_store_machine(machine_id, s->store, claim ? claim : "this", fixed, e));
     json_t *about = json_pack("{s:O?, s:O?, s:s, s:I}", "title", s->plan->title, "question", s->plan->question, "map",
                               s->plan->map, "day", (json_int_t)s->plan->day);
     st = tl_store_experiment(experiment_id, s->store, s->plan->id, s->script_text, about, e);
@@ -84,6 +85,7 @@ out:
     json_decref(env);
     json_decref(git);
     json_decref(facts);
+    json_decref(fixed);
     return st;
 }
 

@@ -45,6 +45,10 @@ tl_status tl_run_models(json_t **out, const json_t *refs, const tl_run_models_sp
  * {"name", "memory_gb"}}}]), or NULL: then the run belongs to "this". Borrowed from profiles. */
 const char *tl_run_machine_match(const json_t *snapshot, const json_t *profiles);
 
+/* The part of a snapshot that stays: processor, caches, memory size, kernel, GPUs. It identifies the machine; what drifts
+ * (load, clocks, free memory) is telemetry. New reference. */
+json_t *tl_run_machine_fixed(const json_t *snapshot);
+
 typedef struct tl_run_probe_point {
     unsigned threads;
     size_t n;                  /* passes */

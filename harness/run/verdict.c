@@ -87,12 +87,16 @@ static const json_t *find_cell(const json_t *cells, const char *key) {
 
 /* Same processor model, same number of cores, same GPUs: one class. Memory speed is judged by the probes. */
 static bool same_machine_class(const json_t *a, const json_t *b) {
-    static const char *const paths[] = {"cpu.model", "cpu.cores", "gpu.names"};
+    static const char *const paths[] = {"cpu.model", "cpu.cores"};
     for (size_t i = 0; i < TL_COUNT(paths); i++) {
         const json_t *x = tl_json_at(a, paths[i]), *y = tl_json_at(b, paths[i]);
         bool none_x = x == NULL || json_is_null(x), none_y = y == NULL || json_is_null(y);
         if (none_x != none_y || (!none_x && !json_equal(x, y))) return false;
     }
+    const json_t *ga = json_object_get(a, "gpu"), *gb = json_object_get(b, "gpu");
+    if (json_array_size(ga) != json_array_size(gb)) return false;
+    for (size_t i = 0; i < json_array_size(ga); i++)
+        if (!tl_str_eq(tl_json_str(json_array_get(ga, i), "name", NULL), tl_json_str(json_array_get(gb, i), "name", NULL))) return false;
     return true;
 }
 
@@ -101,14 +105,21 @@ static json_t *environment_diff(const json_t *pub, const json_t *own) {
     static const struct {
         const char *what, *path;
     } facts[] = {
-        {"engine version", "engine.version"},        {"engine binary", "engine.binary_sha256"},
-        {"layers on the device", "engine.effective.layers_offloaded"},
-        {"threads", "engine.effective.threads"},     {"flash attention", "engine.effective.flash_attention"},
-        {"KV cache type", "engine.effective.kv_type_k"}, {"context of a slot", "engine.effective.context"},
-        {"processor", "machine.cpu.model"},          {"cores", "machine.cpu.cores"},
-        {"governor", "machine.cpu.governor"},        {"GPUs", "machine.gpu.names"},
-        {"GPU driver", "machine.gpu.driver"},        {"memory", "machine.memory.total_bytes"},
-        {"kernel", "machine.os.kernel"},             {"tally revision", "tally.revision"},
+        {"engine build", "engine.build"},
+        {"engine binary", "engine.binary.sha256"},
+        {"layers on the GPU", "engine.effective.gpu_layers"},
+        {"threads", "engine.effective.threads"},
+        {"flash attention", "engine.effective.flash_attention"},
+        {"KV cache type", "engine.effective.kv_type_k"},
+        {"context of a slot", "engine.effective.ctx_slot"},
+        {"processor", "machine.cpu.model"},
+        {"cores", "machine.cpu.cores"},
+        {"governor", "machine.cpu.governor"},
+        {"GPU", "machine.gpu.0.name"},
+        {"GPU driver", "machine.gpu.0.driver"},
+        {"memory", "machine.memory.total_bytes"},
+        {"kernel", "machine.os.kernel"},
+        {"tally revision", "tally.revision"},
         {"experiment script", "script_sha256"},
     };
     json_t *out = json_array();
