@@ -1,33 +1,43 @@
-/* What happens around a verb: help and version, the one place that prints errors, the project's paths, output forms. */
+/* What happens around a verb: help and version, the one place that prints errors, the project's paths, output
+ * forms. */
 #include "cli/cli_impl.h"
 
-/* ---- errors ------------------------------------------------------------------------------------------------------ */
+/* ---- errors
+ * ------------------------------------------------------------------------------------------------------ */
 
 void cli_print_error(FILE *f, const tl_err *e) {
     bool color = tl_color(f);
-    fprintf(f, "%stally: %s%s\n", color ? "\033[31m" : "", e->msg[0] ? e->msg : tl_status_name(e->code), color ? "\033[0m" : "");
+    fprintf(f, "%stally: %s%s\n", color ? "\033[31m" : "", e->msg[0] ? e->msg : tl_status_name(e->code),
+            color ? "\033[0m" : "");
     if (e->remedy[0]) fprintf(f, "  → %s\n", e->remedy);
 }
 
-/* ---- version ----------------------------------------------------------------------------------------------------- */
+/* ---- version
+ * ----------------------------------------------------------------------------------------------------- */
 
 static void print_version(tl_cli *c) {
     json_t *j = tl_version_json(), *v;
     const char *key;
-    if (c->json) tl_cli_print_json(c, j);
+    if (c->json)
+        tl_cli_print_json(c, j);
     else {
-        fprintf(c->out, "tally %s (%s%s)\n", tl_version(), tl_version_revision(), tl_version_dirty() ? ", changed" : "");
+        fprintf(c->out, "tally %s (%s%s)\n", tl_version(), tl_version_revision(),
+                tl_version_dirty() ? ", changed" : "");
         fprintf(c->out, "compiler %s\n", tl_json_str(j, "compiler", ""));
-        json_object_foreach(json_object_get(j, "libraries"), key, v) fprintf(c->out, "%s %s\n", key, json_string_value(v));
+        json_object_foreach(json_object_get(j, "libraries"), key, v)
+            fprintf(c->out, "%s %s\n", key, json_string_value(v));
     }
     json_decref(j);
 }
 
-/* ---- main -------------------------------------------------------------------------------------------------------- */
+/* ---- main
+ * -------------------------------------------------------------------------------------------------------- */
 
 static void set_level(const tl_cli *c) {
-    if (tl_cli_flag(c, "quiet")) tl_log_level = TL_LOG_ERROR;
-    else if (tl_cli_flag(c, "verbose")) tl_log_level = TL_LOG_DEBUG;
+    if (tl_cli_flag(c, "quiet"))
+        tl_log_level = TL_LOG_ERROR;
+    else if (tl_cli_flag(c, "verbose"))
+        tl_log_level = TL_LOG_DEBUG;
     if (c->no_color) setenv("NO_COLOR", "1", 1);
 }
 
@@ -36,11 +46,21 @@ static tl_status obey(tl_cli *c, cli_wish wish, tl_err *e) {
     tl_status st = TL_OK;
     tl_buf_init(&b, 0);
     switch (wish) {
-    case CLI_RUN: st = c->verb->run(c, e); break;
-    case CLI_VERSION: print_version(c); break;
-    case CLI_HELP: cli_help(&b, c->verb); break;
-    case CLI_MAN: cli_man(&b); break;
-    case CLI_COMPLETION: st = cli_completion(&b, tl_cli_text(c, "completion", ""), e); break;
+    case CLI_RUN:
+        st = c->verb->run(c, e);
+        break;
+    case CLI_VERSION:
+        print_version(c);
+        break;
+    case CLI_HELP:
+        cli_help(&b, c->verb);
+        break;
+    case CLI_MAN:
+        cli_man(&b);
+        break;
+    case CLI_COMPLETION:
+        st = cli_completion(&b, tl_cli_text(c, "completion", ""), e);
+        break;
     }
     fwrite(b.p, 1, b.len, c->out);
     tl_buf_free(&b);
@@ -79,7 +99,8 @@ bool tl_cli_cancelled(void *unused) {
     return tl_signal_pending() != 0;
 }
 
-/* ---- project ----------------------------------------------------------------------------------------------------- */
+/* ---- project
+ * ----------------------------------------------------------------------------------------------------- */
 
 static bool is_project(const char *dir) {
     char *machines = tl_path_join(dir, "machines"), *experiments = tl_path_join(dir, "experiments");
@@ -106,7 +127,8 @@ tl_status tl_cli_root(const char **out, tl_cli *c, tl_err *e) {
     }
     if (c->root == NULL) {
         char *cwd = tl_path_cwd();
-        tl_fail(e, TL_NOT_FOUND, "%s is not in a project: no folder upwards holds machines/ and experiments/", cwd);
+        tl_fail(e, TL_NOT_FOUND, "%s is not in a project: no folder upwards holds machines/ and experiments/",
+                cwd);
         free(cwd);
         tl_remedy(e, "go to a clone of tally, or make a folder with machines/ and experiments/ in it");
         return TL_NOT_FOUND;
@@ -119,7 +141,8 @@ tl_status tl_cli_db(const char **out, tl_cli *c, tl_err *e) {
     *out = NULL;
     if (c->db == NULL) {
         const char *said = c->db_option ? c->db_option : tl_env("TALLY_DB"), *root;
-        if (said != NULL) c->db = tl_path_abs(said);
+        if (said != NULL)
+            c->db = tl_path_abs(said);
         else {
             tl_status st = tl_cli_root(&root, c, e);
             if (st != TL_OK) return st;
@@ -130,7 +153,8 @@ tl_status tl_cli_db(const char **out, tl_cli *c, tl_err *e) {
     return TL_OK;
 }
 
-/* ---- output ------------------------------------------------------------------------------------------------------ */
+/* ---- output
+ * ------------------------------------------------------------------------------------------------------ */
 
 void tl_cli_print_json(tl_cli *c, const json_t *j) {
     char *text = tl_json_pretty(j);

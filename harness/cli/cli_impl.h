@@ -15,8 +15,8 @@ const tl_option *cli_verb_option(const tl_verb *verb, size_t i);
 const tl_option *cli_find_option(const tl_verb *verb, const char *name);
 
 typedef enum cli_wish { CLI_RUN, CLI_HELP, CLI_VERSION, CLI_MAN, CLI_COMPLETION } cli_wish;
-/* Reads the command line. *wish says what is asked for; with CLI_HELP c->verb may be NULL. c is zeroed before and is
- * freed with cli_free in every case. */
+/* Reads the command line. *wish says what is asked for; with CLI_HELP c->verb may be NULL. c is zeroed before
+ * and is freed with cli_free in every case. */
 tl_status cli_parse(tl_cli *c, cli_wish *wish, int argc, char **argv, tl_err *e) TL_MUST_USE;
 void cli_free(tl_cli *c);
 
@@ -24,7 +24,8 @@ void cli_help(tl_buf *b, const tl_verb *verb); /* NULL: of tally itself */
 void cli_man(tl_buf *b);
 tl_status cli_completion(tl_buf *b, const char *shell, tl_err *e) TL_MUST_USE; /* bash, zsh, fish */
 
-/* All of main but the process around it; returns the exit code. Results go to out, messages to standard error. */
+/* All of main but the process around it; returns the exit code. Results go to out, messages to standard
+ * error. */
 int cli_main(int argc, char **argv, FILE *out);
 void cli_print_error(FILE *f, const tl_err *e);
 

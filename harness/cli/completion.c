@@ -1,5 +1,5 @@
-/* Completions for bash, zsh and fish. Names of experiments and machines are looked up when the key is pressed, in the
- * project upwards from the working folder. */
+/* Completions for bash, zsh and fish. Names of experiments and machines are looked up when the key is
+ * pressed, in the project upwards from the working folder. */
 #include "cli/cli_impl.h"
 
 typedef struct shell {
@@ -7,19 +7,25 @@ typedef struct shell {
     void (*write)(tl_buf *b);
 } shell;
 
-static const char *const find_project =
-    "    local d=$PWD\n"
-    "    while [ -n \"$d\" ] && ! { [ -d \"$d/machines\" ] && [ -d \"$d/experiments\" ]; }; do d=${d%/*}; done\n";
+static const char *const find_project = "    local d=$PWD\n"
+                                        "    while [ -n \"$d\" ] && ! { [ -d \"$d/machines\" ] && [ -d "
+                                        "\"$d/experiments\" ]; }; do d=${d%/*}; done\n";
 
-/* ---- bash -------------------------------------------------------------------------------------------------------- */
+/* ---- bash
+ * -------------------------------------------------------------------------------------------------------- */
 
 static const char *bash_action(tl_complete k) {
     switch (k) {
-    case TL_COMPLETE_FILE: return "local IFS=$'\\n'; compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"$cur\"))";
-    case TL_COMPLETE_DIR: return "local IFS=$'\\n'; compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -d -- \"$cur\"))";
-    case TL_COMPLETE_EXPERIMENT: return "COMPREPLY=($(compgen -W \"$(_tally_names 'experiments/*')\" -- \"$cur\"))";
-    case TL_COMPLETE_MACHINE: return "COMPREPLY=($(compgen -W \"$(_tally_names machines)\" -- \"$cur\"))";
-    case TL_COMPLETE_NONE: break;
+    case TL_COMPLETE_FILE:
+        return "local IFS=$'\\n'; compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"$cur\"))";
+    case TL_COMPLETE_DIR:
+        return "local IFS=$'\\n'; compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -d -- \"$cur\"))";
+    case TL_COMPLETE_EXPERIMENT:
+        return "COMPREPLY=($(compgen -W \"$(_tally_names 'experiments/*')\" -- \"$cur\"))";
+    case TL_COMPLETE_MACHINE:
+        return "COMPREPLY=($(compgen -W \"$(_tally_names machines)\" -- \"$cur\"))";
+    case TL_COMPLETE_NONE:
+        break;
     }
     return ":";
 }
@@ -50,9 +56,11 @@ static void write_bash(tl_buf *b) {
                   "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
                   "        case ${COMP_WORDS[i]} in\n            ");
     for (size_t i = 0; tl_verbs[i] != NULL; i++) tl_buf_fmt(b, "%s%s", i ? "|" : "", tl_verbs[i]->name);
-    tl_buf_str(b, ") verb=${COMP_WORDS[i]}; break ;;\n        esac\n    done\n    COMPREPLY=()\n    case \"$verb $prev\" in\n");
+    tl_buf_str(b, ") verb=${COMP_WORDS[i]}; break ;;\n        esac\n    done\n    COMPREPLY=()\n    case "
+                  "\"$verb $prev\" in\n");
     for (size_t v = 0; tl_verbs[v] != NULL; v++)
-        for (size_t i = 0; (o = cli_verb_option(tl_verbs[v], i)) != NULL; i++) bash_argument(b, tl_verbs[v]->name, o);
+        for (size_t i = 0; (o = cli_verb_option(tl_verbs[v], i)) != NULL; i++)
+            bash_argument(b, tl_verbs[v]->name, o);
     tl_buf_str(b, "    esac\n    case $prev in\n");
     for (o = cli_global_options; o->name != NULL; o++)
         if (o->arg != NULL) tl_buf_fmt(b, "        --%s) %s; return ;;\n", o->name, bash_action(o->complete));
@@ -64,20 +72,29 @@ static void write_bash(tl_buf *b) {
     for (size_t v = 0; tl_verbs[v] != NULL; v++) {
         tl_buf_fmt(b, "        %s) options+='", tl_verbs[v]->name);
         for (size_t i = 0; (o = cli_verb_option(tl_verbs[v], i)) != NULL; i++) bash_words(b, o);
-        tl_buf_fmt(b, "'\n            [[ $cur == -* ]] || { %s; return; } ;;\n", bash_action(tl_verbs[v]->complete));
+        tl_buf_fmt(b, "'\n            [[ $cur == -* ]] || { %s; return; } ;;\n",
+                   bash_action(tl_verbs[v]->complete));
     }
-    tl_buf_str(b, "    esac\n    COMPREPLY=($(compgen -W \"$options\" -- \"$cur\"))\n}\ncomplete -F _tally tally\n");
+    tl_buf_str(
+        b, "    esac\n    COMPREPLY=($(compgen -W \"$options\" -- \"$cur\"))\n}\ncomplete -F _tally tally\n");
 }
 
-/* ---- zsh --------------------------------------------------------------------------------------------------------- */
+/* ---- zsh
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 static const char *zsh_action(tl_complete k) {
     switch (k) {
-    case TL_COMPLETE_FILE: return "_files";
-    case TL_COMPLETE_DIR: return "_files -/";
-    case TL_COMPLETE_EXPERIMENT: return "_tally_names experiments";
-    case TL_COMPLETE_MACHINE: return "_tally_names machines";
-    case TL_COMPLETE_NONE: break;
+    case TL_COMPLETE_FILE:
+        return "_files";
+    case TL_COMPLETE_DIR:
+        return "_files -/";
+    case TL_COMPLETE_EXPERIMENT:
+        return "_tally_names experiments";
+    case TL_COMPLETE_MACHINE:
+        return "_tally_names machines";
+    case TL_COMPLETE_NONE:
+        break;
     }
     return " ";
 }
@@ -86,16 +103,20 @@ static const char *zsh_action(tl_complete k) {
 static void zsh_text(tl_buf *b, const char *s) {
     for (; *s; s++) {
         if (strchr("[]:\\", *s) != NULL) tl_buf_char(b, '\\');
-        if (*s == '\'') tl_buf_str(b, "'\\''");
-        else tl_buf_char(b, *s);
+        if (*s == '\'')
+            tl_buf_str(b, "'\\''");
+        else
+            tl_buf_char(b, *s);
     }
 }
 
 static void zsh_spec(tl_buf *b, const tl_option *o, bool letter) {
     tl_buf_str(b, " \\\n        '");
     if (o->many) tl_buf_char(b, '*');
-    if (letter) tl_buf_fmt(b, "-%c[", o->letter);
-    else tl_buf_fmt(b, "--%s%s[", o->name, o->arg ? "=" : "");
+    if (letter)
+        tl_buf_fmt(b, "-%c[", o->letter);
+    else
+        tl_buf_fmt(b, "--%s%s[", o->name, o->arg ? "=" : "");
     zsh_text(b, o->help);
     tl_buf_char(b, ']');
     if (o->arg != NULL) {
@@ -113,11 +134,14 @@ static void zsh_option(tl_buf *b, const tl_option *o) {
 
 static void write_zsh(tl_buf *b) {
     const tl_option *o;
-    tl_buf_str(b, "#compdef tally\n# zsh completion for tally, generated from its table of verbs\n_tally_names() {\n");
+    tl_buf_str(
+        b,
+        "#compdef tally\n# zsh completion for tally, generated from its table of verbs\n_tally_names() {\n");
     tl_buf_str(b, find_project);
     tl_buf_str(b, "    [ -n \"$d\" ] || return\n"
                   "    local -a names\n"
-                  "    if [ \"$1\" = machines ]; then names=(\"$d\"/machines/*.lua(N:t:r)); else names=(\"$d\"/experiments/*/*.lua(N:t:r)); fi\n"
+                  "    if [ \"$1\" = machines ]; then names=(\"$d\"/machines/*.lua(N:t:r)); else "
+                  "names=(\"$d\"/experiments/*/*.lua(N:t:r)); fi\n"
                   "    compadd -a names\n}\n"
                   "_tally() {\n    local state line\n    local -a verbs\n    verbs=(");
     for (size_t i = 0; tl_verbs[i] != NULL; i++) {
@@ -138,7 +162,8 @@ static void write_zsh(tl_buf *b) {
     tl_buf_str(b, "        esac ;;\n    esac\n}\n_tally \"$@\"\n");
 }
 
-/* ---- fish -------------------------------------------------------------------------------------------------------- */
+/* ---- fish
+ * -------------------------------------------------------------------------------------------------------- */
 
 static void fish_quoted(tl_buf *b, const char *s) {
     for (; *s; s++) {
@@ -149,11 +174,20 @@ static void fish_quoted(tl_buf *b, const char *s) {
 
 static void fish_kind(tl_buf *b, tl_complete k) {
     switch (k) {
-    case TL_COMPLETE_FILE: tl_buf_str(b, " -F"); break;
-    case TL_COMPLETE_DIR: tl_buf_str(b, " -f -a '(__fish_complete_directories)'"); break;
-    case TL_COMPLETE_EXPERIMENT: tl_buf_str(b, " -f -a '(__tally_names experiments)'"); break;
-    case TL_COMPLETE_MACHINE: tl_buf_str(b, " -f -a '(__tally_names machines)'"); break;
-    case TL_COMPLETE_NONE: break;
+    case TL_COMPLETE_FILE:
+        tl_buf_str(b, " -F");
+        break;
+    case TL_COMPLETE_DIR:
+        tl_buf_str(b, " -f -a '(__fish_complete_directories)'");
+        break;
+    case TL_COMPLETE_EXPERIMENT:
+        tl_buf_str(b, " -f -a '(__tally_names experiments)'");
+        break;
+    case TL_COMPLETE_MACHINE:
+        tl_buf_str(b, " -f -a '(__tally_names machines)'");
+        break;
+    case TL_COMPLETE_NONE:
+        break;
     }
 }
 
@@ -195,7 +229,8 @@ static void write_fish(tl_buf *b) {
     }
     for (o = cli_global_options; o->name != NULL; o++) fish_option(b, NULL, o);
     for (size_t v = 0; tl_verbs[v] != NULL; v++) {
-        for (size_t i = 0; (o = cli_verb_option(tl_verbs[v], i)) != NULL; i++) fish_option(b, tl_verbs[v]->name, o);
+        for (size_t i = 0; (o = cli_verb_option(tl_verbs[v], i)) != NULL; i++)
+            fish_option(b, tl_verbs[v]->name, o);
         if (tl_verbs[v]->complete == TL_COMPLETE_NONE) continue;
         tl_buf_fmt(b, "complete -c tally -n '__fish_seen_subcommand_from %s'", tl_verbs[v]->name);
         fish_kind(b, tl_verbs[v]->complete);

@@ -46,8 +46,10 @@ static void put_option(tl_buf *b, const tl_option *o) {
     option_head(&head, o);
     tl_buf_fmt(b, "  %s", head.p);
     int at = 2 + tl_utf8_width(head.p);
-    if (at + 2 > INDENT) tl_buf_fmt(b, "\n%*s", INDENT, "");
-    else tl_buf_fmt(b, "%*s", INDENT - at, "");
+    if (at + 2 > INDENT)
+        tl_buf_fmt(b, "\n%*s", INDENT, "");
+    else
+        tl_buf_fmt(b, "%*s", INDENT - at, "");
     tl_buf_str(&text, o->help);
     if (o->otherwise != NULL) tl_buf_fmt(&text, " [%s]", o->otherwise);
     if (o->many) tl_buf_str(&text, " (may be repeated)");
@@ -66,8 +68,8 @@ static void put_exits(tl_buf *b, const tl_exit *x) {
 
 static void verb_help(tl_buf *b, const tl_verb *v) {
     const tl_option *o;
-    tl_buf_fmt(b, "tally %s: %s\n\nusage: tally %s [options]%s%s\n\n", v->name, v->summary, v->name, v->usage && *v->usage ? " " : "",
-               v->usage ? v->usage : "");
+    tl_buf_fmt(b, "tally %s: %s\n\nusage: tally %s [options]%s%s\n\n", v->name, v->summary, v->name,
+               v->usage && *v->usage ? " " : "", v->usage ? v->usage : "");
     if (v->about != NULL) {
         wrap(b, v->about, 0);
         tl_buf_char(b, '\n');
@@ -77,7 +79,8 @@ static void verb_help(tl_buf *b, const tl_verb *v) {
     tl_buf_str(b, cli_verb_option(v, 0) != NULL ? "\nOptions of every verb:\n" : "Options of every verb:\n");
     for (o = cli_global_options; o->name != NULL; o++) put_option(b, o);
     tl_buf_str(b, "\nExamples:\n");
-    for (const tl_example *x = v->examples; x->command != NULL; x++) tl_buf_fmt(b, "  %s\n      %s\n", x->command, x->what);
+    for (const tl_example *x = v->examples; x->command != NULL; x++)
+        tl_buf_fmt(b, "  %s\n      %s\n", x->command, x->what);
     put_exits(b, v->exits);
 }
 
@@ -94,6 +97,7 @@ void cli_help(tl_buf *b, const tl_verb *verb) {
     }
     tl_buf_str(b, "\nOptions of every verb:\n");
     for (const tl_option *o = cli_global_options; o->name != NULL; o++) put_option(b, o);
-    tl_buf_str(b, "\nExamples:\n  tally doctor\n      what this machine has and lacks\n  tally doctor --help\n      all about one verb\n");
+    tl_buf_str(b, "\nExamples:\n  tally doctor\n      what this machine has and lacks\n  tally doctor "
+                  "--help\n      all about one verb\n");
     put_exits(b, cli_exits);
 }

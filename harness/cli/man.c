@@ -7,10 +7,14 @@ static void put(tl_buf *b, const char *s) {
     for (; *s; s++) {
         if (line_start && (*s == '.' || *s == '\'')) tl_buf_str(b, "\\&");
         line_start = *s == '\n';
-        if (*s == '\\') tl_buf_str(b, "\\e");
-        else if (*s == '-') tl_buf_str(b, "\\-");
-        else if (*s == '\n' && s[1] == '\n') tl_buf_str(b, "\n.PP"); /* the second line end follows */
-        else tl_buf_char(b, *s);
+        if (*s == '\\')
+            tl_buf_str(b, "\\e");
+        else if (*s == '-')
+            tl_buf_str(b, "\\-");
+        else if (*s == '\n' && s[1] == '\n')
+            tl_buf_str(b, "\n.PP"); /* the second line end follows */
+        else
+            tl_buf_char(b, *s);
     }
 }
 
@@ -74,12 +78,15 @@ static void put_verb(tl_buf *b, const tl_verb *v) {
 
 void cli_man(tl_buf *b) {
     tl_buf_fmt(b, ".TH TALLY 1 \"\" \"tally %s\" \"User Commands\"\n", tl_version());
-    tl_buf_str(b, ".SH NAME\ntally \\- measures local language models so that a reader can check every number\n"
-                  ".SH SYNOPSIS\n.B tally\n.I VERB\n[options] ...\n"
-                  ".SH DESCRIPTION\n"
-                  "Experiments are Lua files that become plans; plans run on real engines; every request is stored with what it\n"
-                  "was measured with; reports are drawn from the store, and every figure names the command that measures it again.\n"
-                  ".SH VERBS\n");
+    tl_buf_str(b,
+               ".SH NAME\ntally \\- measures local language models so that a reader can check every number\n"
+               ".SH SYNOPSIS\n.B tally\n.I VERB\n[options] ...\n"
+               ".SH DESCRIPTION\n"
+               "Experiments are Lua files that become plans; plans run on real engines; every request is "
+               "stored with what it\n"
+               "was measured with; reports are drawn from the store, and every figure names the command that "
+               "measures it again.\n"
+               ".SH VERBS\n");
     for (size_t i = 0; tl_verbs[i] != NULL; i++) put_verb(b, tl_verbs[i]);
     tl_buf_str(b, ".SH OPTIONS OF EVERY VERB\n");
     for (const tl_option *o = cli_global_options; o->name != NULL; o++) put_option(b, o);
@@ -87,7 +94,9 @@ void cli_man(tl_buf *b) {
     put_exits(b, cli_exits);
     tl_buf_str(b, ".SH ENVIRONMENT\n"
                   ".TP\n.B TALLY_DB\nDatabase, when \\-\\-db is not given.\n"
-                  ".TP\n.B TALLY_CACHE\nFolder for models and engines that tally makes; else XDG_CACHE_HOME/tally, else ~/.cache/tally.\n"
+                  ".TP\n.B TALLY_CACHE\nFolder for models and engines that tally makes; else "
+                  "XDG_CACHE_HOME/tally, else ~/.cache/tally.\n"
                   ".TP\n.B NO_COLOR\nNo colours.\n"
-                  ".SH FILES\n.TP\n.B tally.db\nIn the project folder, the nearest one upwards that holds machines/ and experiments/.\n");
+                  ".SH FILES\n.TP\n.B tally.db\nIn the project folder, the nearest one upwards that holds "
+                  "machines/ and experiments/.\n");
 }

@@ -1,5 +1,5 @@
-/* The option parser, and what verbs read from it. Every option is declared in a table; one that is not is an error that
- * names the nearest. */
+/* The option parser, and what verbs read from it. Every option is declared in a table; one that is not is an
+ * error that names the nearest. */
 #include "cli/cli_impl.h"
 
 #include <math.h>
@@ -7,8 +7,15 @@
 #include "value/value.h"
 
 const tl_option cli_global_options[] = {
-    {.name = "db", .arg = "FILE", .help = "database", .otherwise = "TALLY_DB, else tally.db in the project", .complete = TL_COMPLETE_FILE},
-    {.name = "lua-dir", .arg = "DIR", .help = "use the Lua library of this folder instead of the built-in one", .complete = TL_COMPLETE_DIR},
+    {.name = "db",
+     .arg = "FILE",
+     .help = "database",
+     .otherwise = "TALLY_DB, else tally.db in the project",
+     .complete = TL_COMPLETE_FILE},
+    {.name = "lua-dir",
+     .arg = "DIR",
+     .help = "use the Lua library of this folder instead of the built-in one",
+     .complete = TL_COMPLETE_DIR},
     {.name = "json", .help = "print results as JSON"},
     {.name = "quiet", .letter = 'q', .help = "errors only"},
     {.name = "verbose", .letter = 'v', .help = "say more of what is done"},
@@ -23,12 +30,13 @@ static const tl_option hidden_options[] = {
     {.name = "completion", .arg = "SHELL", .help = "print the completions for bash, zsh or fish"},
     {0}};
 
-const tl_exit cli_exits[] = {{0, "done"},
-                             {1, "it differs, or it failed"},
-                             {2, "the command line, a script or another input is wrong"},
-                             {3, "a check refused"},
-                             {4, "something that is needed is missing; the message says what, and how to get it"},
-                             {0, NULL}};
+const tl_exit cli_exits[] = {
+    {0, "done"},
+    {1, "it differs, or it failed"},
+    {2, "the command line, a script or another input is wrong"},
+    {3, "a check refused"},
+    {4, "something that is needed is missing; the message says what, and how to get it"},
+    {0, NULL}};
 
 const tl_option *cli_verb_option(const tl_verb *verb, size_t i) {
     if (verb == NULL) return NULL;
@@ -63,8 +71,11 @@ tl_status tl_cli_usage(tl_cli *c, tl_err *e, const char *fmt, ...) {
     vsnprintf(msg, sizeof msg, fmt, ap);
     va_end(ap);
     tl_fail(e, TL_INVALID, "%s", msg);
-    if (c->verb != NULL) tl_remedy(e, "usage: tally %s [options] %s; see tally %s --help", c->verb->name, c->verb->usage ? c->verb->usage : "", c->verb->name);
-    else tl_remedy(e, "see tally --help");
+    if (c->verb != NULL)
+        tl_remedy(e, "usage: tally %s [options] %s; see tally %s --help", c->verb->name,
+                  c->verb->usage ? c->verb->usage : "", c->verb->name);
+    else
+        tl_remedy(e, "see tally --help");
     return TL_INVALID;
 }
 
@@ -74,7 +85,8 @@ static tl_status unknown_option(tl_cli *c, const char *text, const char *name, t
     const tl_option *o;
     for (size_t i = 0; (o = cli_verb_option(c->verb, i)) != NULL && n < 100; i++) names[n++] = o->name;
     for (o = cli_global_options; o->name != NULL && n < TL_COUNT(names); o++) names[n++] = o->name;
-    tl_status st = tl_cli_usage(c, e, "unknown option '%.60s'%s%s", text, c->verb ? " of " : "", c->verb ? c->verb->name : "");
+    tl_status st = tl_cli_usage(c, e, "unknown option '%.60s'%s%s", text, c->verb ? " of " : "",
+                                c->verb ? c->verb->name : "");
     const char *near = tl_nearest(name, names, n);
     if (near != NULL) tl_remedy(e, "did you mean '--%s'?", near);
     return st;
@@ -103,9 +115,11 @@ static tl_status take_long(parser *p, const char *text) {
     snprintf(name, sizeof name, "%.*s", eq ? (int)(eq - text - 2 < 63 ? eq - text - 2 : 63) : 63, text + 2);
     const tl_option *o = find(p->c->verb, name, 0);
     if (o == NULL) return unknown_option(p->c, text, name, p->e);
-    if (o->arg == NULL) return eq ? tl_cli_usage(p->c, p->e, "option '--%s' takes no argument", name) : give(p, o, NULL);
+    if (o->arg == NULL)
+        return eq ? tl_cli_usage(p->c, p->e, "option '--%s' takes no argument", name) : give(p, o, NULL);
     if (eq != NULL) return give(p, o, eq + 1);
-    if (p->at >= p->argc) return tl_cli_usage(p->c, p->e, "option '--%s' needs an argument: %s", name, o->arg);
+    if (p->at >= p->argc)
+        return tl_cli_usage(p->c, p->e, "option '--%s' needs an argument: %s", name, o->arg);
     return give(p, o, p->argv[p->at++]);
 }
 
@@ -120,7 +134,8 @@ static tl_status take_short(parser *p, const char *text) {
             continue;
         }
         if (l[1] != 0) return give(p, o, l + 1);
-        if (p->at >= p->argc) return tl_cli_usage(p->c, p->e, "option '-%c' needs an argument: %s", *l, o->arg);
+        if (p->at >= p->argc)
+            return tl_cli_usage(p->c, p->e, "option '-%c' needs an argument: %s", *l, o->arg);
         return give(p, o, p->argv[p->at++]);
     }
     return TL_OK;
@@ -146,11 +161,16 @@ static tl_status take(parser *p) {
     tl_status st = TL_OK;
     while (p->at < p->argc && st == TL_OK) {
         const char *text = p->argv[p->at++];
-        if (options && strcmp(text, "--") == 0) options = false;
-        else if (options && tl_str_starts(text, "--")) st = take_long(p, text);
-        else if (options && text[0] == '-' && text[1] != 0) st = take_short(p, text);
-        else if (p->c->verb == NULL) st = take_verb(p, text);
-        else TL_PUSH(p->c->args, p->c->n_args, p->cap_args, text);
+        if (options && strcmp(text, "--") == 0)
+            options = false;
+        else if (options && tl_str_starts(text, "--"))
+            st = take_long(p, text);
+        else if (options && text[0] == '-' && text[1] != 0)
+            st = take_short(p, text);
+        else if (p->c->verb == NULL)
+            st = take_verb(p, text);
+        else
+            TL_PUSH(p->c->args, p->c->n_args, p->cap_args, text);
     }
     return st;
 }
@@ -159,7 +179,8 @@ static tl_status check_operands(tl_cli *c, tl_err *e) {
     const tl_verb *v = c->verb;
     if (v == NULL) return tl_cli_usage(c, e, "a verb is missing");
     if ((int)c->n_args < v->min_args) return tl_cli_usage(c, e, "%s: %s is missing", v->name, v->usage);
-    if (v->max_args >= 0 && (int)c->n_args > v->max_args) return tl_cli_usage(c, e, "%s: '%.60s' is left over", v->name, c->args[v->max_args]);
+    if (v->max_args >= 0 && (int)c->n_args > v->max_args)
+        return tl_cli_usage(c, e, "%s: '%.60s' is left over", v->name, c->args[v->max_args]);
     return TL_OK;
 }
 
@@ -174,11 +195,16 @@ tl_status cli_parse(tl_cli *c, cli_wish *wish, int argc, char **argv, tl_err *e)
     c->lua_dir = tl_cli_text(c, "lua-dir", NULL);
     c->db_option = tl_cli_text(c, "db", NULL);
     if (st != TL_OK) return st;
-    if (tl_cli_flag(c, "help")) *wish = CLI_HELP;
-    else if (tl_cli_flag(c, "version")) *wish = CLI_VERSION;
-    else if (tl_cli_flag(c, "man")) *wish = CLI_MAN;
-    else if (tl_cli_flag(c, "completion")) *wish = CLI_COMPLETION;
-    else return check_operands(c, e);
+    if (tl_cli_flag(c, "help"))
+        *wish = CLI_HELP;
+    else if (tl_cli_flag(c, "version"))
+        *wish = CLI_VERSION;
+    else if (tl_cli_flag(c, "man"))
+        *wish = CLI_MAN;
+    else if (tl_cli_flag(c, "completion"))
+        *wish = CLI_COMPLETION;
+    else
+        return check_operands(c, e);
     return TL_OK;
 }
 
@@ -192,7 +218,8 @@ void cli_free(tl_cli *c) {
     c->root = c->db = NULL;
 }
 
-/* ---- reading ----------------------------------------------------------------------------------------------------- */
+/* ---- reading
+ * ----------------------------------------------------------------------------------------------------- */
 
 bool tl_cli_flag(const tl_cli *c, const char *name) {
     for (size_t i = 0; i < c->n_given; i++)
@@ -212,12 +239,14 @@ const char *tl_cli_nth(const tl_cli *c, const char *name, size_t n) {
     return NULL;
 }
 
-tl_status tl_cli_int(int64_t *out, const tl_cli *c, const char *name, int64_t otherwise, int64_t min, int64_t max, tl_err *e) {
+tl_status tl_cli_int(int64_t *out, const tl_cli *c, const char *name, int64_t otherwise, int64_t min,
+                     int64_t max, tl_err *e) {
     const char *text = tl_cli_text(c, name, NULL);
     *out = otherwise;
     if (text == NULL) return TL_OK;
     if (tl_parse_i64(text, out) && *out >= min && *out <= max) return TL_OK;
-    return tl_fail(e, TL_INVALID, "--%s %.60s: an integer from %" PRId64 " to %" PRId64 " is needed", name, text, min, max);
+    return tl_fail(e, TL_INVALID, "--%s %.60s: an integer from %" PRId64 " to %" PRId64 " is needed", name,
+                   text, min, max);
 }
 
 tl_status tl_cli_bytes(uint64_t *out, const tl_cli *c, const char *name, uint64_t otherwise, tl_err *e) {
@@ -236,7 +265,9 @@ tl_status tl_cli_bytes(uint64_t *out, const tl_cli *c, const char *name, uint64_
     if (st == TL_OK) st = tl_unit_parse(&unit, *word ? word : "byte", e);
     if (st == TL_OK) st = tl_unit_match(&ratio, &unit, &byte, e);
     if (st == TL_OK && !(tl_unit_apply(ratio, x) < 9e18)) st = tl_fail(e, TL_INVALID, "this is too much");
-    if (st == TL_OK) *out = (uint64_t)llround(tl_unit_apply(ratio, x));
-    else tl_wrap(e, "--%s %.60s", name, text);
+    if (st == TL_OK)
+        *out = (uint64_t)llround(tl_unit_apply(ratio, x));
+    else
+        tl_wrap(e, "--%s %.60s", name, text);
     return st;
 }

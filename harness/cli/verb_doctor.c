@@ -1,5 +1,5 @@
-/* tally doctor: what this machine has and lacks. Each check is one function and one line of the table; none of them writes
- * or locks anything. */
+/* tally doctor: what this machine has and lacks. Each check is one function and one line of the table; none
+ * of them writes or locks anything. */
 #include "cli/cli.h"
 #include "engine/engine.h"
 #include "figure/figure.h"
@@ -27,14 +27,17 @@ static void from_error(finding *f, state s, const tl_err *e) {
     snprintf(f->remedy, sizeof f->remedy, "%s", e->remedy);
 }
 
-/* ---- checks ------------------------------------------------------------------------------------------------------ */
+/* ---- checks
+ * ------------------------------------------------------------------------------------------------------ */
 
 static void check_gnuplot(finding *f, tl_cli *c) {
     TL_UNUSED(c);
     char *version = NULL;
     tl_err e = {0};
-    if (tl_figure_gnuplot(&version, NULL, &e) == TL_OK) say(f, S_OK, "%s", version);
-    else from_error(f, S_MISSING, &e);
+    if (tl_figure_gnuplot(&version, NULL, &e) == TL_OK)
+        say(f, S_OK, "%s", version);
+    else
+        from_error(f, S_MISSING, &e);
     free(version);
 }
 
@@ -42,8 +45,10 @@ static void check_font(finding *f, tl_cli *c) {
     TL_UNUSED(c);
     const char *name;
     tl_err e = {0};
-    if (tl_figure_font(&name, "zh-Hant", &e) == TL_OK) say(f, S_OK, "%s", name);
-    else from_error(f, S_MISSING, &e);
+    if (tl_figure_font(&name, "zh-Hant", &e) == TL_OK)
+        say(f, S_OK, "%s", name);
+    else
+        from_error(f, S_MISSING, &e);
 }
 
 static tl_status find_engine(char **path, tl_cli *c, tl_err *e) {
@@ -66,8 +71,10 @@ out:
 static void check_engine(finding *f, tl_cli *c) {
     char *path = NULL;
     tl_err e = {0};
-    if (find_engine(&path, c, &e) == TL_OK) say(f, S_OK, "%s", path);
-    else from_error(f, S_MISSING, &e);
+    if (find_engine(&path, c, &e) == TL_OK)
+        say(f, S_OK, "%s", path);
+    else
+        from_error(f, S_MISSING, &e);
     free(path);
 }
 
@@ -81,11 +88,14 @@ static void check_git(finding *f, tl_cli *c) {
     }
     tl_status st = tl_vcs_read(&v, root, &e);
     char *summary = st == TL_OK ? tl_vcs_summary(&v) : NULL;
-    if (st != TL_OK) from_error(f, S_NOTE, &e);
-    else if (v.state == TL_VCS_OK) say(f, S_OK, "%s", summary);
+    if (st != TL_OK)
+        from_error(f, S_NOTE, &e);
+    else if (v.state == TL_VCS_OK)
+        say(f, S_OK, "%s", summary);
     else {
         say(f, S_NOTE, "%s", v.message ? v.message : tl_vcs_state_name(v.state));
-        snprintf(f->remedy, sizeof f->remedy, "runs are stored without a revision then; work in a clone of the project");
+        snprintf(f->remedy, sizeof f->remedy,
+                 "runs are stored without a revision then; work in a clone of the project");
     }
     free(summary);
     tl_vcs_free(&v);
@@ -94,8 +104,10 @@ static void check_git(finding *f, tl_cli *c) {
 static void check_project(finding *f, tl_cli *c) {
     const char *root;
     tl_err e = {0};
-    if (tl_cli_root(&root, c, &e) == TL_OK) say(f, S_OK, "%s", root);
-    else from_error(f, S_NOTE, &e);
+    if (tl_cli_root(&root, c, &e) == TL_OK)
+        say(f, S_OK, "%s", root);
+    else
+        from_error(f, S_NOTE, &e);
 }
 
 static void check_cache(finding *f, tl_cli *c) {
@@ -103,15 +115,21 @@ static void check_cache(finding *f, tl_cli *c) {
     char *cache = tl_path_cache(), *at = tl_xstrdup(cache);
     uint64_t bytes = 0;
     tl_err e = {0};
-    while (!tl_dir_exists(at) && strcmp(at, "/") != 0 && strcmp(at, ".") != 0) { /* not made yet: its parent's disk */
+    while (!tl_dir_exists(at) && strcmp(at, "/") != 0 &&
+           strcmp(at, ".") != 0) { /* not made yet: its parent's disk */
         char *up = tl_path_dir(at);
         free(at);
         at = up;
     }
-    if (tl_fs_free_bytes(&bytes, at, &e) != TL_OK) from_error(f, S_NOTE, &e);
+    if (tl_fs_free_bytes(&bytes, at, &e) != TL_OK)
+        from_error(f, S_NOTE, &e);
     else {
-        say(f, bytes < UINT64_C(4000000000) ? S_NOTE : S_OK, "%.1f GB free at %s", (double)bytes / 1e9, cache);
-        if (f->state == S_NOTE) snprintf(f->remedy, sizeof f->remedy, "the first run writes about 2 GB of models; set TALLY_CACHE to a folder on a larger disk");
+        say(f, bytes < UINT64_C(4000000000) ? S_NOTE : S_OK, "%.1f GB free at %s", (double)bytes / 1e9,
+            cache);
+        if (f->state == S_NOTE)
+            snprintf(
+                f->remedy, sizeof f->remedy,
+                "the first run writes about 2 GB of models; set TALLY_CACHE to a folder on a larger disk");
     }
     free(at);
     free(cache);
@@ -124,8 +142,12 @@ static void check_memory(finding *f, tl_cli *c) {
         say(f, S_NOTE, "unknown on this platform");
         return;
     }
-    say(f, free_bytes < UINT64_C(2000000000) ? S_NOTE : S_OK, "%.1f GB available of %.1f GB", (double)free_bytes / 1e9, (double)all / 1e9);
-    if (f->state == S_NOTE) snprintf(f->remedy, sizeof f->remedy, "close programs: a model that does not fit is read from disk, and the disk is measured instead");
+    say(f, free_bytes < UINT64_C(2000000000) ? S_NOTE : S_OK, "%.1f GB available of %.1f GB",
+        (double)free_bytes / 1e9, (double)all / 1e9);
+    if (f->state == S_NOTE)
+        snprintf(
+            f->remedy, sizeof f->remedy,
+            "close programs: a model that does not fit is read from disk, and the disk is measured instead");
 }
 
 /* Looks at the file only: a lock or a recovery would change what is looked at. */
@@ -149,37 +171,51 @@ static void check_database(finding *f, tl_cli *c) {
         char head[16] = "";
         FILE *file = fopen(path, "rb");
         size_t n = file ? fread(head, 1, sizeof head, file) : 0;
-        if (file == NULL) say(f, S_MISSING, "%s: cannot be read", path);
-        else if (facts.size_bytes > 0 && (n < sizeof head || memcmp(head, "SQLite format 3", 16) != 0)) say(f, S_MISSING, "%s: not a database", path);
-        else say(f, S_OK, "%s, %.1f MB", path, (double)facts.size_bytes / 1e6);
+        if (file == NULL)
+            say(f, S_MISSING, "%s: cannot be read", path);
+        else if (facts.size_bytes > 0 && (n < sizeof head || memcmp(head, "SQLite format 3", 16) != 0))
+            say(f, S_MISSING, "%s: not a database", path);
+        else
+            say(f, S_OK, "%s, %.1f MB", path, (double)facts.size_bytes / 1e6);
         if (file != NULL) fclose(file);
-        if (f->state != S_OK) snprintf(f->remedy, sizeof f->remedy, "move it away, or name another with --db or TALLY_DB");
+        if (f->state != S_OK)
+            snprintf(f->remedy, sizeof f->remedy, "move it away, or name another with --db or TALLY_DB");
     }
     if (f->state == S_OK && tl_fs_is_network(type)) {
         size_t n = strlen(f->detail);
         snprintf(f->detail + n, sizeof f->detail - n, " (on %s)", type);
         f->state = S_NOTE;
-        snprintf(f->remedy, sizeof f->remedy, "locks of network file systems are not reliable: name a local file with --db or TALLY_DB");
+        snprintf(f->remedy, sizeof f->remedy,
+                 "locks of network file systems are not reliable: name a local file with --db or TALLY_DB");
     }
 }
 
 static void check_processors(finding *f, tl_cli *c) {
     TL_UNUSED(c);
     unsigned cpus = tl_cpu_count(), cores = tl_core_count();
-    if (cores > 0) say(f, S_OK, "%u usable, %u cores in the machine", cpus, cores);
-    else say(f, S_OK, "%u usable", cpus);
+    if (cores > 0)
+        say(f, S_OK, "%u usable, %u cores in the machine", cpus, cores);
+    else
+        say(f, S_OK, "%u usable", cpus);
 }
 
 static const struct check {
     const char *name, *needed_for;
     void (*look)(finding *f, tl_cli *c);
 } checks[] = {
-    {"engine", "tally run", check_engine},   {"gnuplot", "figures", check_gnuplot},      {"font", "Chinese text in figures", check_font},
-    {"project", "experiments", check_project}, {"git", "the revision of a run", check_git}, {"database", "stored runs", check_database},
-    {"disk", "models", check_cache},         {"memory", "models", check_memory},         {"processors", "engines", check_processors},
+    {"engine", "tally run", check_engine},
+    {"gnuplot", "figures", check_gnuplot},
+    {"font", "Chinese text in figures", check_font},
+    {"project", "experiments", check_project},
+    {"git", "the revision of a run", check_git},
+    {"database", "stored runs", check_database},
+    {"disk", "models", check_cache},
+    {"memory", "models", check_memory},
+    {"processors", "engines", check_processors},
 };
 
-/* ---- verb -------------------------------------------------------------------------------------------------------- */
+/* ---- verb
+ * -------------------------------------------------------------------------------------------------------- */
 
 static const char *const state_names[] = {"ok", "note", "missing"};
 
@@ -192,7 +228,9 @@ static void print(tl_cli *c, const finding *found) {
     }
     tl_cli_table(c, cells, TL_COUNT(checks) + 1, 3);
     for (size_t i = 0; i < TL_COUNT(checks); i++)
-        if (found[i].state != S_OK && found[i].remedy[0]) fprintf(c->out, "\n%s (needed for %s)\n  → %s\n", checks[i].name, checks[i].needed_for, found[i].remedy);
+        if (found[i].state != S_OK && found[i].remedy[0])
+            fprintf(c->out, "\n%s (needed for %s)\n  → %s\n", checks[i].name, checks[i].needed_for,
+                    found[i].remedy);
 }
 
 static tl_status run(tl_cli *c, tl_err *e) {
@@ -203,12 +241,16 @@ static tl_status run(tl_cli *c, tl_err *e) {
     for (size_t i = 0; i < TL_COUNT(checks); i++) {
         checks[i].look(&found[i], c);
         missing = missing || found[i].state == S_MISSING;
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:s}", "check", checks[i].name, "state", state_names[found[i].state],
-                                              "detail", found[i].detail, "remedy", found[i].remedy, "needed_for", checks[i].needed_for));
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:s}", "check", checks[i].name, "state",
+                                              state_names[found[i].state], "detail", found[i].detail,
+                                              "remedy", found[i].remedy, "needed_for", checks[i].needed_for));
     }
-    json_t *all = json_pack("{s:b, s:o, s:o}", "ok", (int)!missing, "checks", list, "tally", tl_version_json());
-    if (c->json) tl_cli_print_json(c, all);
-    else print(c, found);
+    json_t *all =
+        json_pack("{s:b, s:o, s:o}", "ok", (int)!missing, "checks", list, "tally", tl_version_json());
+    if (c->json)
+        tl_cli_print_json(c, all);
+    else
+        print(c, found);
     json_decref(all);
     free(found);
     c->exit_code = missing ? 4 : 0;
@@ -218,13 +260,17 @@ static tl_status run(tl_cli *c, tl_err *e) {
 static const tl_example examples[] = {{"tally doctor", "what is missing, and the command that mends it"},
                                       {"tally doctor --json", "the same for programs"},
                                       {0}};
-static const tl_exit exits[] = {{0, "all that is needed is there"}, {2, "the command line is wrong"}, {4, "something is missing"}, {0, NULL}};
+static const tl_exit exits[] = {{0, "all that is needed is there"},
+                                {2, "the command line is wrong"},
+                                {4, "something is missing"},
+                                {0, NULL}};
 
 const tl_verb tl_verb_doctor = {
     .name = "doctor",
     .summary = "what this machine has and lacks, each with the remedy",
     .usage = "",
-    .about = "Looks for the engine, gnuplot, a font with Chinese, the project, its git state, the database, disk and memory. Nothing is "
+    .about = "Looks for the engine, gnuplot, a font with Chinese, the project, its git state, the database, "
+             "disk and memory. Nothing is "
              "changed.",
     .examples = examples,
     .exits = exits,

@@ -3,7 +3,11 @@
 #include "model/model.h"
 
 static const tl_option options[] = {
-    {.name = "output", .letter = 'o', .arg = "FILE", .help = "the .gguf to write; replaced only when it is complete", .complete = TL_COMPLETE_FILE},
+    {.name = "output",
+     .letter = 'o',
+     .arg = "FILE",
+     .help = "the .gguf to write; replaced only when it is complete",
+     .complete = TL_COMPLETE_FILE},
     {.name = "describe", .help = "say what would be written, to the byte, and write nothing"},
     {0}};
 
@@ -18,8 +22,10 @@ static const tl_option *more(size_t i) {
 
 static const tl_example examples[] = {
     {"tally synth llama --size 350MB --quant q4_0 -o m.gguf", "about 350 MB, in a plausible shape"},
-    {"tally synth llama --layers 32 --embed 2560 --heads 32 --kv-heads 8 --ff 6912 --quant q4_0 -o m.gguf", "exactly this shape"},
-    {"tally synth --size 100MB --think 32 --answer 200 -o talk.gguf", "thinks 32 tokens and answers 200, whatever the prompt"},
+    {"tally synth llama --layers 32 --embed 2560 --heads 32 --kv-heads 8 --ff 6912 --quant q4_0 -o m.gguf",
+     "exactly this shape"},
+    {"tally synth --size 100MB --think 32 --answer 200 -o talk.gguf",
+     "thinks 32 tokens and answers 200, whatever the prompt"},
     {0}};
 
 static const tl_exit exits[] = {{0, "written"},
@@ -60,21 +66,27 @@ static tl_status read_spec(tl_synth_spec *spec, tl_cli *c, tl_err *e) {
 
 static void print(tl_cli *c, const tl_synth_plan *p, const char *path, double took_s) {
     if (c->json) {
-        json_t *j = json_pack("{s:s?, s:s, s:I, s:I, s:I, s:I, s:I, s:{s:I, s:I, s:I, s:I, s:I}}", "path", path, "quant", p->spec.quant,
-                              "file_bytes", (json_int_t)p->file_bytes, "tensor_bytes", (json_int_t)p->tensor_bytes, "params",
-                              (json_int_t)p->params, "read_bytes_per_token", (json_int_t)p->read_bytes_per_token,
-                              "kv_bytes_per_token_f16", (json_int_t)p->kv_bytes_per_token_f16, "shape", "layers",
-                              (json_int_t)p->spec.layers, "embed", (json_int_t)p->spec.embed, "heads", (json_int_t)p->spec.heads,
-                              "kv_heads", (json_int_t)p->spec.kv_heads, "ff", (json_int_t)p->spec.ff);
+        json_t *j =
+            json_pack("{s:s?, s:s, s:I, s:I, s:I, s:I, s:I, s:{s:I, s:I, s:I, s:I, s:I}}", "path", path,
+                      "quant", p->spec.quant, "file_bytes", (json_int_t)p->file_bytes, "tensor_bytes",
+                      (json_int_t)p->tensor_bytes, "params", (json_int_t)p->params, "read_bytes_per_token",
+                      (json_int_t)p->read_bytes_per_token, "kv_bytes_per_token_f16",
+                      (json_int_t)p->kv_bytes_per_token_f16, "shape", "layers", (json_int_t)p->spec.layers,
+                      "embed", (json_int_t)p->spec.embed, "heads", (json_int_t)p->spec.heads, "kv_heads",
+                      (json_int_t)p->spec.kv_heads, "ff", (json_int_t)p->spec.ff);
         tl_cli_print_json(c, j);
         json_decref(j);
         return;
     }
-    fprintf(c->out, "%s: %" PRIu64 " bytes, %s, %u layers, embed %u, heads %u/%u, ff %u\n", path ? path : "would write", p->file_bytes,
-            p->spec.quant, p->spec.layers, p->spec.embed, p->spec.heads, p->spec.kv_heads, p->spec.ff);
-    fprintf(c->out, "each token reads %" PRIu64 " bytes of weights and %" PRIu64 " bytes of KV cache for each position (f16)\n",
+    fprintf(c->out, "%s: %" PRIu64 " bytes, %s, %u layers, embed %u, heads %u/%u, ff %u\n",
+            path ? path : "would write", p->file_bytes, p->spec.quant, p->spec.layers, p->spec.embed,
+            p->spec.heads, p->spec.kv_heads, p->spec.ff);
+    fprintf(c->out,
+            "each token reads %" PRIu64 " bytes of weights and %" PRIu64
+            " bytes of KV cache for each position (f16)\n",
             p->read_bytes_per_token, p->kv_bytes_per_token_f16);
-    if (path != NULL) tl_log(TL_LOG_INFO, "%.0f MB/s", (double)p->file_bytes / 1e6 / (took_s > 0 ? took_s : 1e-9));
+    if (path != NULL)
+        tl_log(TL_LOG_INFO, "%.0f MB/s", (double)p->file_bytes / 1e6 / (took_s > 0 ? took_s : 1e-9));
 }
 
 static tl_status run(tl_cli *c, tl_err *e) {
@@ -106,8 +118,10 @@ const tl_verb tl_verb_synth = {
     .name = "synth",
     .summary = "write a synthetic model, to measure a model's speed before downloading it",
     .usage = "[llama] -o FILE",
-    .about = "Every weight is there and is read for each token, so speed and memory are those of a real model of that shape; the text "
-             "is noise, or with --answer a fixed text. The same options give the same bytes on every machine.",
+    .about =
+        "Every weight is there and is read for each token, so speed and memory are those of a real model of "
+        "that shape; the text "
+        "is noise, or with --answer a fixed text. The same options give the same bytes on every machine.",
     .options = options,
     .more_options = more,
     .examples = examples,

@@ -16,11 +16,10 @@ bool tl_version_dirty(void) {
 }
 
 json_t *tl_version_json(void) {
-    static const struct {
-        const char *name, *version;
-    } libraries[] = {TALLY_LIBRARIES};
+    static const struct { const char *name, *version; } libraries[] = {TALLY_LIBRARIES};
     json_t *l = json_object();
-    for (size_t i = 0; i < TL_COUNT(libraries); i++) json_object_set_new(l, libraries[i].name, json_string(libraries[i].version));
-    return json_pack("{s:s, s:s, s:b, s:s, s:o}", "version", TALLY_VERSION, "revision", TALLY_REVISION, "dirty", (int)TALLY_DIRTY, "compiler",
-                     TALLY_COMPILER, "libraries", l);
+    for (size_t i = 0; i < TL_COUNT(libraries); i++)
+        json_object_set_new(l, libraries[i].name, json_string(libraries[i].version));
+    return json_pack("{s:s, s:s, s:b, s:s, s:o}", "version", TALLY_VERSION, "revision", TALLY_REVISION,
+                     "dirty", (int)TALLY_DIRTY, "compiler", TALLY_COMPILER, "libraries", l);
 }

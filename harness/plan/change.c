@@ -120,7 +120,8 @@ tl_status tl_plan_find(const tl_plan_cell **out, const tl_plan *p, const char *w
     return TL_INVALID;
 }
 
-/* ---- override ---------------------------------------------------------------------------------------------------- */
+/* ---- override
+ * ---------------------------------------------------------------------------------------------------- */
 
 /* The text as a scalar of JSON: true, 3, 0.5, or else a text. */
 static json_t *scalar(const char *text) {
@@ -140,10 +141,14 @@ static tl_status set_axis(json_t *axis, const char *list, tl_err *e) {
         size_t n = strcspn(at, ",");
         char *text = tl_xstrndup(at, n);
         const json_t *known = find_value(axis, text);
-        if (known != NULL) json_array_append(values, (json_t *)known);
-        else if (references) st = no_value(axis, text, e);
-        else if (n == 0) st = tl_fail(e, TL_INVALID, "an empty value for axis '%s'", tl_json_str(axis, "name", "?"));
-        else json_array_append_new(values, scalar(text));
+        if (known != NULL)
+            json_array_append(values, (json_t *)known);
+        else if (references)
+            st = no_value(axis, text, e);
+        else if (n == 0)
+            st = tl_fail(e, TL_INVALID, "an empty value for axis '%s'", tl_json_str(axis, "name", "?"));
+        else
+            json_array_append_new(values, scalar(text));
         free(text);
         if (at[n] == 0) break;
         at += n + 1;
@@ -159,8 +164,8 @@ static const char *last_word(const char *path) {
 }
 
 static bool can_set(const tl_plan_field *f) {
-    return strchr(f->path, '[') == NULL && f->type != TL_PLAN_OBJECT && f->type != TL_PLAN_LIST && f->type != TL_PLAN_TEXTS &&
-           strcmp(f->path, "schema") != 0 && !tl_str_starts(f->path, "script");
+    return strchr(f->path, '[') == NULL && f->type != TL_PLAN_OBJECT && f->type != TL_PLAN_LIST &&
+           f->type != TL_PLAN_TEXTS && strcmp(f->path, "schema") != 0 && !tl_str_starts(f->path, "script");
 }
 
 /* The field of that path, or the only one with that last word. */

@@ -1,5 +1,5 @@
-/* Strict reading of a description by the table of fields: nothing unknown, nothing missing, nothing of a wrong type, and
- * every default filled in, so that the result says everything. */
+/* Strict reading of a description by the table of fields: nothing unknown, nothing missing, nothing of a
+ * wrong type, and every default filled in, so that the result says everything. */
 #include "plan/plan_impl.h"
 
 #include <math.h>
@@ -13,7 +13,8 @@ const tl_plan_field *plan_field(const char *path) {
 }
 
 bool plan_is_reference(const json_t *v) {
-    return json_is_object(v) && json_is_string(json_object_get(v, "name")) && json_is_string(json_object_get(v, "kind"));
+    return json_is_object(v) && json_is_string(json_object_get(v, "name")) &&
+           json_is_string(json_object_get(v, "kind"));
 }
 
 void plan_show(char *out, size_t size, const json_t *v) {
@@ -33,7 +34,8 @@ void plan_show(char *out, size_t size, const json_t *v) {
     free(text);
 }
 
-/* Line of the field, else of what holds it. "axes.0.name" and "accept[].min" are looked up as they are written. */
+/* Line of the field, else of what holds it. "axes.0.name" and "accept[].min" are looked up as they are
+ * written. */
 static int64_t line_of(const plan_check *c, const char *path) {
     char text[128];
     snprintf(text, sizeof text, "%s", path);
@@ -53,9 +55,12 @@ tl_status plan_fail(const plan_check *c, const char *path, const char *fmt, ...)
     vsnprintf(msg, sizeof msg, fmt, ap);
     va_end(ap);
     int64_t line = c->lines ? line_of(c, path) : 0;
-    if (c->file != NULL && line > 0) snprintf(where, sizeof where, "%.160s:%" PRId64 ": ", c->file, line);
-    else if (c->file != NULL) snprintf(where, sizeof where, "%.160s: ", c->file);
-    else if (line > 0) snprintf(where, sizeof where, "line %" PRId64 ": ", line);
+    if (c->file != NULL && line > 0)
+        snprintf(where, sizeof where, "%.160s:%" PRId64 ": ", c->file, line);
+    else if (c->file != NULL)
+        snprintf(where, sizeof where, "%.160s: ", c->file);
+    else if (line > 0)
+        snprintf(where, sizeof where, "line %" PRId64 ": ", line);
     if (c->cell != NULL) return tl_fail(c->e, TL_INVALID, "%scell '%.120s': %s", where, c->cell, msg);
     return tl_fail(c->e, TL_INVALID, "%s%s", where, msg);
 }
@@ -83,8 +88,10 @@ static tl_status unknown(const plan_check *c, const char *prefix, const char *ke
     snprintf(path, sizeof path, "%s%.60s", prefix, key);
     tl_status st = plan_fail(c, path, "unknown field '%s'", path);
     const char *near = tl_nearest(key, names, k);
-    if (near != NULL) tl_remedy(c->e, "did you mean '%s'?", near);
-    else tl_remedy(c->e, "the fields are: %s", all.p);
+    if (near != NULL)
+        tl_remedy(c->e, "did you mean '%s'?", near);
+    else
+        tl_remedy(c->e, "the fields are: %s", all.p);
     tl_buf_free(&all);
     return st;
 }
@@ -92,7 +99,8 @@ static tl_status unknown(const plan_check *c, const char *prefix, const char *ke
 static tl_status wrong(const plan_check *c, const tl_plan_field *f, const char *path, const json_t *v) {
     char shown[80];
     plan_show(shown, sizeof shown, v);
-    tl_status st = plan_fail(c, path, "field '%s' must be %s, it is %s", path, tl_plan_type_name(f->type), shown);
+    tl_status st =
+        plan_fail(c, path, "field '%s' must be %s, it is %s", path, tl_plan_type_name(f->type), shown);
     tl_remedy(c->e, "%s: %s", f->path, f->help);
     return st;
 }
@@ -103,7 +111,8 @@ static tl_status check_bounds(const plan_check *c, const tl_plan_field *f, const
     tl_fmt_f64(text, x);
     tl_fmt_f64(lo, f->min);
     tl_fmt_f64(hi, f->max);
-    tl_status st = plan_fail(c, path, "field '%s' is %s, allowed is %s to %s%s%s", path, text, lo, hi, f->unit ? " " : "", f->unit ? f->unit : "");
+    tl_status st = plan_fail(c, path, "field '%s' is %s, allowed is %s to %s%s%s", path, text, lo, hi,
+                             f->unit ? " " : "", f->unit ? f->unit : "");
     tl_remedy(c->e, "%s: %s", f->path, f->help);
     return st;
 }
@@ -130,14 +139,16 @@ static tl_status check_word(const plan_check *c, const tl_plan_field *f, const c
     return st;
 }
 
-static tl_status integer(json_t **out, const plan_check *c, const tl_plan_field *f, const char *path, const json_t *v) {
+static tl_status integer(json_t **out, const plan_check *c, const tl_plan_field *f, const char *path,
+                         const json_t *v) {
     double x = json_number_value(v);
     if (json_is_real(v) && (x != floor(x) || fabs(x) > 9e15)) return wrong(c, f, path, v);
     *out = json_integer(json_is_real(v) ? (json_int_t)x : json_integer_value(v));
     return check_bounds(c, f, path, x);
 }
 
-static tl_status texts(json_t **out, const plan_check *c, const tl_plan_field *f, const char *path, const json_t *v) {
+static tl_status texts(json_t **out, const plan_check *c, const tl_plan_field *f, const char *path,
+                       const json_t *v) {
     static const char *const languages[] = {"zh", "zh-Hant", "zh-Hans", "en"};
     const char *key;
     json_t *text;
@@ -156,7 +167,8 @@ static tl_status texts(json_t **out, const plan_check *c, const tl_plan_field *f
     return TL_OK;
 }
 
-static tl_status list(json_t **out, const plan_check *c, const tl_plan_field *f, const char *path, const json_t *v) {
+static tl_status list(json_t **out, const plan_check *c, const tl_plan_field *f, const char *path,
+                      const json_t *v) {
     size_t n;
     const tl_plan_field *all = tl_plan_fields(&n);
     char prefix[160];
@@ -168,7 +180,8 @@ static tl_status list(json_t **out, const plan_check *c, const tl_plan_field *f,
     *out = json_array();
     for (size_t i = 0; i < json_array_size(v); i++) {
         json_t *entry = NULL;
-        if (!typed) entry = json_deep_copy(json_array_get(v, i));
+        if (!typed)
+            entry = json_deep_copy(json_array_get(v, i));
         else {
             tl_status st = plan_normal(&entry, c, prefix, json_array_get(v, i));
             if (st != TL_OK) return st;
@@ -178,7 +191,8 @@ static tl_status list(json_t **out, const plan_check *c, const tl_plan_field *f,
     return TL_OK;
 }
 
-static tl_status object(json_t **out, const plan_check *c, const tl_plan_field *f, const char *path, const json_t *v) {
+static tl_status object(json_t **out, const plan_check *c, const tl_plan_field *f, const char *path,
+                        const json_t *v) {
     size_t n;
     const tl_plan_field *all = tl_plan_fields(&n);
     char prefix[160];
@@ -194,7 +208,8 @@ static bool is_axis(const json_t *v) {
     return json_object_size(v) == 1 && json_is_string(json_object_get(v, "$axis"));
 }
 
-static tl_status one(json_t **out, const plan_check *c, const tl_plan_field *f, const char *path, const json_t *v) {
+static tl_status one(json_t **out, const plan_check *c, const tl_plan_field *f, const char *path,
+                     const json_t *v) {
     *out = NULL;
     if (is_axis(v) && c->cell == NULL) {
         if (!f->axis) return plan_fail(c, path, "field '%s' cannot be an axis", path);
@@ -202,9 +217,12 @@ static tl_status one(json_t **out, const plan_check *c, const tl_plan_field *f, 
         return TL_OK;
     }
     switch (f->type) {
-    case TL_PLAN_LIST: return list(out, c, f, path, v);
-    case TL_PLAN_OBJECT: return object(out, c, f, path, v);
-    case TL_PLAN_TEXTS: return texts(out, c, f, path, v);
+    case TL_PLAN_LIST:
+        return list(out, c, f, path, v);
+    case TL_PLAN_OBJECT:
+        return object(out, c, f, path, v);
+    case TL_PLAN_TEXTS:
+        return texts(out, c, f, path, v);
     case TL_PLAN_BOOL:
         if (!json_is_boolean(v)) return wrong(c, f, path, v);
         *out = json_boolean(json_is_true(v));
@@ -219,7 +237,8 @@ static tl_status one(json_t **out, const plan_check *c, const tl_plan_field *f, 
     case TL_PLAN_INT_OR_STRING:
         if (json_is_number(v)) return integer(out, c, f, path, v);
         break;
-    case TL_PLAN_STRING: break;
+    case TL_PLAN_STRING:
+        break;
     }
     if (!json_is_string(v)) return wrong(c, f, path, v);
     *out = json_string(json_string_value(v));
@@ -233,7 +252,8 @@ static tl_status known_only(const plan_check *c, const char *prefix, const json_
         char path[160];
         if (*prefix == 0 && (strcmp(key, "_line") == 0 || strcmp(key, "_file") == 0)) continue;
         int n = snprintf(path, sizeof path, "%s%s", prefix, key);
-        if (n >= (int)sizeof path || plan_field(path) == NULL || strpbrk(key, ".[") != NULL) return unknown(c, prefix, key);
+        if (n >= (int)sizeof path || plan_field(path) == NULL || strpbrk(key, ".[") != NULL)
+            return unknown(c, prefix, key);
     }
     return TL_OK;
 }
@@ -246,7 +266,8 @@ tl_status plan_normal(json_t **out, const plan_check *c, const char *prefix, con
     if (!json_is_object(given)) {
         char shown[80];
         plan_show(shown, sizeof shown, given);
-        TRY(plan_fail(c, prefix, "'%.*s' must be an object, it is %s", (int)strcspn(*prefix ? prefix : "plan", "."), *prefix ? prefix : "plan", shown));
+        TRY(plan_fail(c, prefix, "'%.*s' must be an object, it is %s",
+                      (int)strcspn(*prefix ? prefix : "plan", "."), *prefix ? prefix : "plan", shown));
     }
     TRY(known_only(c, prefix, given));
     for (size_t i = 0; i < n; i++) {
@@ -265,8 +286,10 @@ tl_status plan_normal(json_t **out, const plan_check *c, const char *prefix, con
         }
         st = one(&made, c, &f[i], f[i].path, v);
         json_decref(otherwise);
-        if (st == TL_OK) json_object_set_new(o, name, made);
-        else json_decref(made);
+        if (st == TL_OK)
+            json_object_set_new(o, name, made);
+        else
+            json_decref(made);
         TRY(st);
     }
     *out = o;

@@ -13,7 +13,8 @@ void tl_plan_order(const tl_plan *p, uint64_t round, size_t *out) {
     tl_rng_shuffle(&r, out, p->n_cells, sizeof *out);
     if (!p->grouped) return;
     /* cells keep their shuffled order inside their group; groups stand in an order of their own */
-    size_t *groups = tl_xalloc(p->n_groups * sizeof *groups), *cells = tl_xalloc(p->n_cells * sizeof *cells), k = 0;
+    size_t *groups = tl_xalloc(p->n_groups * sizeof *groups), *cells = tl_xalloc(p->n_cells * sizeof *cells),
+           k = 0;
     memcpy(cells, out, p->n_cells * sizeof *cells);
     for (size_t g = 0; g < p->n_groups; g++) groups[g] = g;
     tl_rng_shuffle(&r, groups, p->n_groups, sizeof *groups);
@@ -42,7 +43,8 @@ void tl_plan_estimate(tl_plan_cost *out, const tl_plan *p) {
     uint64_t requests = 0, prompt = 0, output = 0;
     for (size_t i = 0; i < p->n_cells; i++) {
         const json_t *w = p->cells[i].workload;
-        uint64_t each = (uint64_t)tl_json_int(w, "requests", 1), users = (uint64_t)tl_json_int(w, "concurrency", 1);
+        uint64_t each = (uint64_t)tl_json_int(w, "requests", 1),
+                 users = (uint64_t)tl_json_int(w, "concurrency", 1);
         uint64_t tokens = (uint64_t)tl_json_int(w, "output_tokens", 0);
         requests += each * users;
         prompt += each * users * (uint64_t)tl_json_int(w, "prompt_tokens", 0);

@@ -3,11 +3,13 @@
 
 #include <math.h>
 
-/* ---- axes -------------------------------------------------------------------------------------------------------- */
+/* ---- axes
+ * -------------------------------------------------------------------------------------------------------- */
 
 const json_t *plan_axis(const json_t *axes, const char *name) {
     for (size_t i = 0; i < json_array_size(axes); i++)
-        if (tl_str_eq(tl_json_str(json_array_get(axes, i), "name", NULL), name)) return json_array_get(axes, i);
+        if (tl_str_eq(tl_json_str(json_array_get(axes, i), "name", NULL), name))
+            return json_array_get(axes, i);
     return NULL;
 }
 
@@ -17,25 +19,30 @@ static tl_status check_axis(const plan_check *c, const json_t *axes, size_t inde
     char path[160], shown[120], other[120];
     snprintf(path, sizeof path, "axes.%.100s", name);
     if (plan_axis(axes, name) != axis) return plan_fail(c, path, "axis '%s' is given twice", name);
-    if (strpbrk(name, "=, \t\n") != NULL) return plan_fail(c, path, "axis '%s': a name has no blanks, '=' or ','", name);
+    if (strpbrk(name, "=, \t\n") != NULL)
+        return plan_fail(c, path, "axis '%s': a name has no blanks, '=' or ','", name);
     if (json_array_size(values) == 0) return plan_fail(c, path, "axis '%s' has no values", name);
     for (size_t i = 0; i < json_array_size(values); i++) {
         const json_t *v = json_array_get(values, i);
         plan_show(shown, sizeof shown, v);
         if (!plan_is_reference(v) && !json_is_string(v) && !json_is_number(v) && !json_is_boolean(v)) {
-            tl_status st = plan_fail(c, path, "axis '%s' holds %s: not a number, text, true/false or model reference", name, shown);
+            tl_status st =
+                plan_fail(c, path, "axis '%s' holds %s: not a number, text, true/false or model reference",
+                          name, shown);
             tl_remedy(c->e, "a model reference has a name and a kind: tally.synth {...} or tally.file {...}");
             return st;
         }
         for (size_t k = 0; k < i; k++) {
             plan_show(other, sizeof other, json_array_get(values, k));
-            if (strcmp(shown, other) == 0) return plan_fail(c, path, "axis '%s' holds '%s' twice", name, shown);
+            if (strcmp(shown, other) == 0)
+                return plan_fail(c, path, "axis '%s' holds '%s' twice", name, shown);
         }
     }
     return TL_OK;
 }
 
-/* Does {"$axis": name} stand somewhere below j? With name NULL: the first reference to an axis that does not exist. */
+/* Does {"$axis": name} stand somewhere below j? With name NULL: the first reference to an axis that does not
+ * exist. */
 static const char *axis_use(const json_t *j, const char *name, const json_t *axes) {
     const char *key;
     json_t *v;
@@ -52,13 +59,16 @@ static tl_status check_uses(const plan_check *c, const json_t *doc) {
     const json_t *axes = json_object_get(doc, "axes");
     for (size_t i = 0; i < TL_COUNT(parts); i++) {
         const char *missing = axis_use(json_object_get(doc, parts[i]), NULL, axes);
-        if (missing != NULL) return plan_fail(c, parts[i], "'%s' names the axis '%.60s', which is not there", parts[i], missing);
+        if (missing != NULL)
+            return plan_fail(c, parts[i], "'%s' names the axis '%.60s', which is not there", parts[i],
+                             missing);
     }
     for (size_t i = 0; i < json_array_size(axes); i++) {
         const json_t *axis = json_array_get(axes, i);
         const char *name = tl_json_str(axis, "name", "");
         bool used = plan_is_reference(json_array_get(json_object_get(axis, "values"), 0));
-        for (size_t k = 0; k < TL_COUNT(parts); k++) used = used || axis_use(json_object_get(doc, parts[k]), name, axes) != NULL;
+        for (size_t k = 0; k < TL_COUNT(parts); k++)
+            used = used || axis_use(json_object_get(doc, parts[k]), name, axes) != NULL;
         if (used) continue;
         char path[160];
         snprintf(path, sizeof path, "axes.%.100s", name);
@@ -75,7 +85,9 @@ static tl_status check_whole(const plan_check *c, json_t *doc) {
     if (strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen(id) || *id == '-')
         return plan_fail(c, "id", "id '%.60s' must be lower-case words joined by '-'", id);
     int64_t lo = tl_json_int(doc, "repeats.min", 0), hi = tl_json_int(doc, "repeats.max", 0);
-    if (lo > hi) return plan_fail(c, "repeats.max", "repeats.max (%" PRId64 ") is less than repeats.min (%" PRId64 ")", hi, lo);
+    if (lo > hi)
+        return plan_fail(c, "repeats.max", "repeats.max (%" PRId64 ") is less than repeats.min (%" PRId64 ")",
+                         hi, lo);
     if (json_array_size(axes) == 0) return plan_fail(c, "axes", "an experiment needs at least one axis");
     for (size_t i = 0; i < json_array_size(axes); i++) {
         tl_status st = check_axis(c, axes, i);
@@ -83,7 +95,8 @@ static tl_status check_whole(const plan_check *c, json_t *doc) {
     }
     for (size_t i = 0; i < json_array_size(accept); i++) {
         const json_t *rule = json_array_get(accept, i);
-        if (json_object_size(rule) < 2) return plan_fail(c, "accept", "accept rule %zu has neither min, max nor within", i + 1);
+        if (json_object_size(rule) < 2)
+            return plan_fail(c, "accept", "accept rule %zu has neither min, max nor within", i + 1);
         if (tl_json_num(rule, "min", -INFINITY) > tl_json_num(rule, "max", INFINITY))
             return plan_fail(c, "accept", "accept rule %zu: min is greater than max", i + 1);
     }
@@ -102,7 +115,8 @@ static tl_status check_script(const plan_check *c, json_t *doc) {
     return TL_OK;
 }
 
-/* ---- cells ------------------------------------------------------------------------------------------------------- */
+/* ---- cells
+ * ------------------------------------------------------------------------------------------------------- */
 
 static json_t *resolved(const json_t *part, const json_t *values) {
     json_t *out = json_object(), *v;
@@ -114,7 +128,8 @@ static json_t *resolved(const json_t *part, const json_t *values) {
     return out;
 }
 
-/* Experiments speak of tokens for each slot and of one KV type; the adapters' settings of their sum and of two types. */
+/* Experiments speak of tokens for each slot and of one KV type; the adapters' settings of their sum and of
+ * two types. */
 static json_t *settings_of(const json_t *engine) {
     json_t *s = json_copy((json_t *)engine), *v;
     int64_t slots = tl_json_int(engine, "slots", 1), context = tl_json_int(engine, "context", 0);
@@ -183,8 +198,12 @@ static tl_status add_cell(maker *m, const json_t *params, const json_t *values) 
     char *text = tl_json_canonical(params);
     tl_sha256_hex(text, strlen(text), hash);
     free(text);
-    tl_plan_cell cell = {.index = p->n_cells, .label = tl_arena_strdup(p->impl->arena, label.p), .params = params, .workload = workload,
-                         .settings = settings, .model = tl_json_str(values, "model.name", NULL)};
+    tl_plan_cell cell = {.index = p->n_cells,
+                         .label = tl_arena_strdup(p->impl->arena, label.p),
+                         .params = params,
+                         .workload = workload,
+                         .settings = settings,
+                         .model = tl_json_str(values, "model.name", NULL)};
     snprintf(cell.key, sizeof cell.key, "c%.12s", hash);
     cell.group = group_of(m, settings, cell.model);
     TL_PUSH(p->cells, p->n_cells, m->cap, cell);
@@ -200,7 +219,8 @@ static tl_status wanted(bool *out, const maker *m, const json_t *params) {
     const json_t *only = json_object_get(m->p->impl->doc, "only");
     *out = json_array_size(only) == 0;
     for (size_t i = 0; i < json_array_size(only) && !*out; i++) {
-        tl_status st = plan_fits(out, m->p->axes, params, json_string_value(json_array_get(only, i)), m->c->e);
+        tl_status st =
+            plan_fits(out, m->p->axes, params, json_string_value(json_array_get(only, i)), m->c->e);
         if (st != TL_OK) return st;
     }
     return TL_OK;
@@ -215,7 +235,8 @@ static tl_status combination(maker *m, size_t n) {
         json_t *v = json_array_get(list, n % json_array_size(list));
         n /= json_array_size(list);
         json_object_set(values, tl_json_str(axis, "name", ""), v);
-        json_object_set(params, tl_json_str(axis, "name", ""), plan_is_reference(v) ? json_object_get(v, "name") : v);
+        json_object_set(params, tl_json_str(axis, "name", ""),
+                        plan_is_reference(v) ? json_object_get(v, "name") : v);
     }
     bool keep;
     tl_status st = wanted(&keep, m, params);
@@ -252,15 +273,18 @@ static tl_status collect_models(tl_plan *p, const plan_check *c) {
             json_t *v = json_array_get(values, k);
             if (!plan_is_reference(v)) continue;
             const json_t *same = plan_axis(p->impl->models, tl_json_str(v, "name", ""));
-            if (same == NULL) json_array_append(p->impl->models, v);
+            if (same == NULL)
+                json_array_append(p->impl->models, v);
             else if (!json_equal((json_t *)same, v))
-                return plan_fail(c, "axes", "two different models are called '%.60s'", tl_json_str(v, "name", ""));
+                return plan_fail(c, "axes", "two different models are called '%.60s'",
+                                 tl_json_str(v, "name", ""));
         }
     }
     return TL_OK;
 }
 
-/* ---- predictions ------------------------------------------------------------------------------------------------- */
+/* ---- predictions
+ * ------------------------------------------------------------------------------------------------- */
 
 static tl_status check_prediction(const json_t *value, tl_err *e) {
     if (json_is_null(value)) return TL_OK;
@@ -282,7 +306,8 @@ static tl_status take_predictions(tl_plan *p, const plan_check *c) {
     json_t *v;
     json_object_foreach(json_object_get(p->impl->doc, "predictions"), key, v) {
         tl_plan_cell *cell = cell_of(p, key);
-        if (cell == NULL) return plan_fail(c, "predictions", "'%.40s' in predictions is not a cell of this plan", key);
+        if (cell == NULL)
+            return plan_fail(c, "predictions", "'%.40s' in predictions is not a cell of this plan", key);
         tl_status st = check_prediction(v, c->e);
         if (st != TL_OK) {
             tl_wrap(c->e, "prediction of '%s'", cell->label);
@@ -312,7 +337,8 @@ tl_status tl_plan_set_prediction(tl_plan *p, size_t cell, const json_t *value, t
     return TL_OK;
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------- */
+/* ---- the whole
+ * --------------------------------------------------------------------------------------------------- */
 
 static void take_fields(tl_plan *p) {
     const json_t *d = p->impl->doc;
@@ -342,7 +368,8 @@ static void take_fields(tl_plan *p) {
 
 tl_status tl_plan_from_json(tl_plan **out, const json_t *description, tl_err *e) {
     plan_check c = {.file = tl_json_str(description, "_file", tl_json_str(description, "script.name", NULL)),
-                    .lines = tl_json_at(description, "_line"), .e = e};
+                    .lines = tl_json_at(description, "_line"),
+                    .e = e};
     tl_status st = TL_OK;
     tl_plan *p = tl_xalloc(sizeof *p);
     p->impl = tl_xalloc(sizeof *p->impl);
@@ -404,9 +431,10 @@ json_t *tl_plan_show(const tl_plan *p) {
     json_t *j = tl_plan_json(p), *cells = json_array();
     for (size_t i = 0; i < p->n_cells; i++) {
         const tl_plan_cell *c = &p->cells[i];
-        json_array_append_new(cells, json_pack("{s:I, s:s, s:s, s:s?, s:O, s:O, s:O, s:O}", "index", (json_int_t)c->index, "key", c->key,
-                                               "label", c->label, "model", c->model, "params", c->params, "workload", c->workload,
-                                               "settings", c->settings, "prediction", c->prediction));
+        json_array_append_new(
+            cells, json_pack("{s:I, s:s, s:s, s:s?, s:O, s:O, s:O, s:O}", "index", (json_int_t)c->index,
+                             "key", c->key, "label", c->label, "model", c->model, "params", c->params,
+                             "workload", c->workload, "settings", c->settings, "prediction", c->prediction));
     }
     json_object_set_new(j, "cells", cells);
     return j;

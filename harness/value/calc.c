@@ -1,5 +1,6 @@
-/* Arithmetic: numbers, intervals (monotone interval arithmetic: the least and greatest of the corner results), units and
- * labels together. Rounding of the corners is ordinary double rounding, far below any uncertainty that is stored. */
+/* Arithmetic: numbers, intervals (monotone interval arithmetic: the least and greatest of the corner
+ * results), units and labels together. Rounding of the corners is ordinary double rounding, far below any
+ * uncertainty that is stored. */
 #include "value/value_impl.h"
 
 #include <math.h>
@@ -18,12 +19,18 @@ static operand operand_of(tl_value *v, tl_unit_ratio r) {
 
 static double apply(tl_value_op op, double a, double b) {
     switch (op) {
-    case TL_ADD: return a + b;
-    case TL_SUB: return a - b;
-    case TL_MUL: return a * b;
-    case TL_DIV: return a / b;
-    case TL_MIN: return a < b ? a : b;
-    case TL_MAX: return a > b ? a : b;
+    case TL_ADD:
+        return a + b;
+    case TL_SUB:
+        return a - b;
+    case TL_MUL:
+        return a * b;
+    case TL_DIV:
+        return a / b;
+    case TL_MIN:
+        return a < b ? a : b;
+    case TL_MAX:
+        return a > b ? a : b;
     }
     return NAN;
 }
@@ -44,7 +51,8 @@ static void compute(struct tl_value *v, tl_values *g, tl_value_op op, operand a,
         return;
     }
     if (!a.interval && !b.interval) return;
-    const double corner[4] = {apply(op, a.lo, b.lo), apply(op, a.lo, b.hi), apply(op, a.hi, b.lo), apply(op, a.hi, b.hi)};
+    const double corner[4] = {apply(op, a.lo, b.lo), apply(op, a.lo, b.hi), apply(op, a.hi, b.lo),
+                              apply(op, a.hi, b.hi)};
     v->lo = v->hi = v->number;
     for (size_t i = 0; i < 4; i++) {
         double c = tl_unit_apply(r, corner[i]);
@@ -66,12 +74,14 @@ static char *formula_of(tl_values *g, tl_value_op op, const char *a, const char 
     return tl_arena_printf(g->arena, "%s %s %s", a, signs[op], b);
 }
 
-static tl_status unit_of(tl_unit *out, tl_unit_ratio *result, tl_unit_ratio *second, tl_value_op op, tl_value *a, tl_value *b,
-                         tl_err *e) {
+static tl_status unit_of(tl_unit *out, tl_unit_ratio *result, tl_unit_ratio *second, tl_value_op op,
+                         tl_value *a, tl_value *b, tl_err *e) {
     *result = *second = (tl_unit_ratio){1, 1};
     tl_status st;
-    if (op == TL_MUL) st = tl_unit_mul(out, result, &a->unit, &b->unit, e);
-    else if (op == TL_DIV) st = tl_unit_div(out, result, &a->unit, &b->unit, e);
+    if (op == TL_MUL)
+        st = tl_unit_mul(out, result, &a->unit, &b->unit, e);
+    else if (op == TL_DIV)
+        st = tl_unit_div(out, result, &a->unit, &b->unit, e);
     else {
         *out = a->unit;
         st = tl_unit_match(second, &b->unit, &a->unit, e);
@@ -100,13 +110,16 @@ tl_status tl_value_calc(tl_value **out, tl_values *g, tl_value_op op, tl_value *
     st = value_set_inputs(v, g, in, 2, e);
     if (st != TL_OK) return st;
     const char *reason = a->null_reason ? a->null_reason : b->null_reason;
-    if (reason != NULL) value_undefined(v, reason);
-    else compute(v, g, op, operand_of(a, (tl_unit_ratio){1, 1}), operand_of(b, second), result);
+    if (reason != NULL)
+        value_undefined(v, reason);
+    else
+        compute(v, g, op, operand_of(a, (tl_unit_ratio){1, 1}), operand_of(b, second), result);
     *out = v;
     return TL_OK;
 }
 
-static tl_status number_unit(tl_unit *out, tl_unit_ratio *r, tl_value_op op, tl_value *v, bool first, tl_err *e) {
+static tl_status number_unit(tl_unit *out, tl_unit_ratio *r, tl_value_op op, tl_value *v, bool first,
+                             tl_err *e) {
     const tl_unit one = {0};
     *r = (tl_unit_ratio){1, 1};
     if (op == TL_MUL || (op == TL_DIV && !first)) { /* 2 x 5 % stays in % */
@@ -118,17 +131,19 @@ static tl_status number_unit(tl_unit *out, tl_unit_ratio *r, tl_value_op op, tl_
     char text[TL_UNIT_TEXT];
     tl_unit_print(text, &v->unit);
     if (strcmp(text, "1") == 0) return TL_OK;
-    tl_fail(e, TL_INVALID, "%s %s a plain number: '%s' has the unit %s", signs[op], first ? "of" : "with", called(v, "the value"),
-            text);
-    return tl_remedy(e, "give the number a unit and a label, as in tally.official(1, \"%s\", {...})", text), TL_INVALID;
+    tl_fail(e, TL_INVALID, "%s %s a plain number: '%s' has the unit %s", signs[op], first ? "of" : "with",
+            called(v, "the value"), text);
+    return tl_remedy(e, "give the number a unit and a label, as in tally.official(1, \"%s\", {...})", text),
+           TL_INVALID;
 }
 
-tl_status tl_value_calc_number(tl_value **out, tl_values *g, tl_value_op op, tl_value *x, double k, bool number_first,
-                               tl_err *e) {
+tl_status tl_value_calc_number(tl_value **out, tl_values *g, tl_value_op op, tl_value *x, double k,
+                               bool number_first, tl_err *e) {
     *out = NULL;
     tl_unit unit;
     tl_unit_ratio r;
-    if (!isfinite(k)) return tl_fail(e, TL_INVALID, "%s %s: the number is not finite", called(x, "a"), signs[op]);
+    if (!isfinite(k))
+        return tl_fail(e, TL_INVALID, "%s %s: the number is not finite", called(x, "a"), signs[op]);
     tl_status st = number_unit(&unit, &r, op, x, number_first, e);
     if (st != TL_OK) return st;
     struct tl_value *v = value_node(g);
@@ -143,9 +158,12 @@ tl_status tl_value_calc_number(tl_value **out, tl_values *g, tl_value_op op, tl_
     st = value_set_inputs(v, g, &in, 1, e);
     if (st != TL_OK) return st;
     operand a = operand_of(x, (tl_unit_ratio){1, 1}), b = {.x = k, .lo = k, .hi = k};
-    if (x->null_reason != NULL) value_undefined(v, x->null_reason);
-    else if (number_first) compute(v, g, op, b, a, r);
-    else compute(v, g, op, a, b, r);
+    if (x->null_reason != NULL)
+        value_undefined(v, x->null_reason);
+    else if (number_first)
+        compute(v, g, op, b, a, r);
+    else
+        compute(v, g, op, a, b, r);
     *out = v;
     return TL_OK;
 }
@@ -173,11 +191,14 @@ tl_status tl_value_pow(tl_value **out, tl_values *g, tl_value *x, int n, tl_err 
     if (st != TL_OK) return st;
     operand a = operand_of(x, (tl_unit_ratio){1, 1});
     *out = v;
-    if (x->null_reason != NULL) value_undefined(v, x->null_reason);
-    else if (n < 0 && a.lo <= 0 && a.hi >= 0) value_undefined(v, a.x == 0 ? "division by zero" : "division by an interval that holds zero");
+    if (x->null_reason != NULL)
+        value_undefined(v, x->null_reason);
+    else if (n < 0 && a.lo <= 0 && a.hi >= 0)
+        value_undefined(v, a.x == 0 ? "division by zero" : "division by an interval that holds zero");
     else {
         /* the number goes through compute for its checks; an even power turns around at zero */
-        operand lo_hi = {.x = power(a.x, n), .lo = power(a.lo, n), .hi = power(a.hi, n), .interval = a.interval};
+        operand lo_hi = {
+            .x = power(a.x, n), .lo = power(a.lo, n), .hi = power(a.hi, n), .interval = a.interval};
         operand one = {.x = 1, .lo = 1, .hi = 1};
         bool around_zero = a.interval && n > 0 && n % 2 == 0 && a.lo < 0 && a.hi > 0;
         compute(v, g, TL_MUL, lo_hi, one, r);
@@ -196,13 +217,15 @@ tl_status tl_value_compare(int *out, tl_value *a, tl_value *b, tl_err *e) {
     }
     tl_value *undefined = a->null_reason ? a : b->null_reason ? b : NULL;
     if (undefined != NULL)
-        return tl_fail(e, TL_INVALID, "comparing '%s', which is undefined: %s", called(undefined, "a"), undefined->null_reason);
+        return tl_fail(e, TL_INVALID, "comparing '%s', which is undefined: %s", called(undefined, "a"),
+                       undefined->null_reason);
     double y = tl_unit_apply(r, b->number);
     *out = a->number < y ? -1 : a->number > y ? 1 : 0;
     return TL_OK;
 }
 
-/* ---- statistics -------------------------------------------------------------------------------------------------- */
+/* ---- statistics
+ * -------------------------------------------------------------------------------------------------- */
 
 static bool one_condition(const tl_value_statistic *s) {
     const json_t *first = s->samples[0]->source;
@@ -228,9 +251,11 @@ static json_t *statistic_source(const tl_value_statistic *s) {
     return src;
 }
 
-static tl_status derived_statistic(tl_value **out, tl_values *g, const tl_value_statistic *s, const char *unit, tl_err *e) {
+static tl_status derived_statistic(tl_value **out, tl_values *g, const tl_value_statistic *s,
+                                   const char *unit, tl_err *e) {
     tl_value_input *in = tl_xalloc(s->n * sizeof *in);
-    for (size_t i = 0; i < s->n; i++) in[i] = (tl_value_input){tl_arena_printf(g->arena, "x%zu", i + 1), s->samples[i]};
+    for (size_t i = 0; i < s->n; i++)
+        in[i] = (tl_value_input){tl_arena_printf(g->arena, "x%zu", i + 1), s->samples[i]};
     char *formula = tl_arena_printf(g->arena, s->n > 1 ? "%s(x1 ... x%zu)" : "%s(x%zu)", s->statistic, s->n);
     tl_value_derivation d = {.name = s->name, .formula = formula, .inputs = in, .inputs_n = s->n};
     tl_status st = tl_value_derive_number(out, g, &d, s->number, s->lo, s->hi, unit, e);
@@ -241,17 +266,20 @@ static tl_status derived_statistic(tl_value **out, tl_values *g, const tl_value_
 tl_status tl_value_stat(tl_value **out, tl_values *g, const tl_value_statistic *s, tl_err *e) {
     *out = NULL;
     char unit[TL_UNIT_TEXT];
-    if (s->n == 0 || s->statistic == NULL) return tl_fail(e, TL_INVALID, "a statistic needs a name and at least one sample");
+    if (s->n == 0 || s->statistic == NULL)
+        return tl_fail(e, TL_INVALID, "a statistic needs a name and at least one sample");
     tl_unit_print(unit, &s->samples[0]->unit);
     for (size_t i = 1; i < s->n; i++)
         if (!tl_unit_equal(&s->samples[i]->unit, &s->samples[0]->unit)) {
             char other[TL_UNIT_TEXT];
             tl_unit_print(other, &s->samples[i]->unit);
-            return tl_fail(e, TL_INVALID, "samples of '%s' are in '%s' and '%s'", s->name ? s->name : "", unit, other);
+            return tl_fail(e, TL_INVALID, "samples of '%s' are in '%s' and '%s'", s->name ? s->name : "",
+                           unit, other);
         }
     if (!one_condition(s)) return derived_statistic(out, g, s, unit, e);
     json_t *source = statistic_source(s);
-    tl_value_leaf leaf = {.number = s->number, .unit = unit, .name = s->name, .label = TL_LABEL_MEASURED, .source = source};
+    tl_value_leaf leaf = {
+        .number = s->number, .unit = unit, .name = s->name, .label = TL_LABEL_MEASURED, .source = source};
     if (isnan(s->number)) leaf.null_reason = "the statistic is undefined";
     tl_status st = tl_value_new(out, g, &leaf, e);
     json_decref(source);

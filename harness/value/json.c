@@ -1,5 +1,5 @@
-/* Values as JSON, out and in. Reading builds each node and checks it as the constructors do, so that nothing unsourced gets
- * in by a file. */
+/* Values as JSON, out and in. Reading builds each node and checks it as the constructors do, so that nothing
+ * unsourced gets in by a file. */
 #include "value/value_impl.h"
 
 #include <math.h>
@@ -32,7 +32,8 @@ json_t *tl_value_to_json(tl_value *v) {
         json_array_append_new(inputs, in);
     }
     for (unsigned l = 0; l < TL_LABELS; l++)
-        if (v->leaf_labels & (1u << l)) json_array_append_new(labels, json_string(tl_label_name((tl_label)l)));
+        if (v->leaf_labels & (1u << l))
+            json_array_append_new(labels, json_string(tl_label_name((tl_label)l)));
     json_object_set_new(o, "inputs", inputs);
     json_object_set_new(o, "leaf_labels", labels);
     return o;
@@ -44,8 +45,8 @@ typedef struct reading {
     tl_err *e;
 } reading;
 
-static const char *const keys[] = {"value",   "unit",    "label",  "source",      "lo",   "hi",  "name",
-                                   "symbol",  "formula", "inputs", "null_reason", "role", "leaf_labels"};
+static const char *const keys[] = {"value",  "unit",    "label",  "source",      "lo",   "hi",         "name",
+                                   "symbol", "formula", "inputs", "null_reason", "role", "leaf_labels"};
 
 static tl_status check_keys(const json_t *j, tl_err *e) {
     const char *key;
@@ -57,8 +58,10 @@ static tl_status check_keys(const json_t *j, tl_err *e) {
         if (known) continue;
         const char *near = tl_nearest(key, keys, TL_COUNT(keys));
         tl_fail(e, TL_INVALID, "a value has no field '%.60s'", key);
-        if (near != NULL) tl_remedy(e, "did you mean '%s'?", near);
-        else tl_remedy(e, "further facts belong into \"source\"");
+        if (near != NULL)
+            tl_remedy(e, "did you mean '%s'?", near);
+        else
+            tl_remedy(e, "further facts belong into \"source\"");
         return TL_INVALID;
     }
     return TL_OK;
@@ -70,7 +73,10 @@ static tl_status typed(const json_t **out, const json_t *j, const char *key, jso
     *out = json_is_null(v) ? NULL : v;
     if (*out == NULL || json_typeof(v) == type || (type == JSON_REAL && json_is_number(v))) return TL_OK;
     return tl_fail(e, TL_INVALID, "field '%s' of a value must be %s", key,
-                   type == JSON_STRING ? "a text" : type == JSON_REAL ? "a number" : type == JSON_ARRAY ? "a list" : "an object");
+                   type == JSON_STRING  ? "a text"
+                   : type == JSON_REAL  ? "a number"
+                   : type == JSON_ARRAY ? "a list"
+                                        : "an object");
 }
 
 typedef struct raw {
@@ -122,7 +128,11 @@ static tl_status read_derived(tl_value **out, reading *rd, const raw *r, int dep
     }
     if (st == TL_OK) st = value_check_number(r->number, r->null_reason, r->name, rd->e);
     if (st == TL_OK) {
-        tl_value_derivation d = {.name = r->name, .symbol = r->symbol, .formula = r->formula, .inputs = in, .inputs_n = n,
+        tl_value_derivation d = {.name = r->name,
+                                 .symbol = r->symbol,
+                                 .formula = r->formula,
+                                 .inputs = in,
+                                 .inputs_n = n,
                                  .extra = r->source};
         st = tl_value_derive_number(out, rd->g, &d, r->number, r->lo, r->hi, r->unit, rd->e);
     }
@@ -141,16 +151,23 @@ static tl_status read_value(tl_value **out, reading *rd, const json_t *j, int de
     tl_label label;
     *out = NULL;
     if (depth > VALUE_MAX_DEPTH || ++rd->nodes > VALUE_MAX_NODES)
-        return tl_fail(rd->e, TL_LIMIT, "a value with more than %d steps or %d inputs", VALUE_MAX_DEPTH, VALUE_MAX_NODES);
+        return tl_fail(rd->e, TL_LIMIT, "a value with more than %d steps or %d inputs", VALUE_MAX_DEPTH,
+                       VALUE_MAX_NODES);
     TRY(read_raw(&r, j, rd->e));
     TRY(tl_label_parse(&label, r.label, rd->e));
     if (label == TL_LABEL_DERIVED) return read_derived(out, rd, &r, depth);
     if (json_array_size(r.inputs) > 0 || r.formula != NULL) {
-        tl_fail(rd->e, TL_INVALID, "'%.60s' is labelled %s but has a formula or inputs", r.name ? r.name : "", r.label);
+        tl_fail(rd->e, TL_INVALID, "'%.60s' is labelled %s but has a formula or inputs", r.name ? r.name : "",
+                r.label);
         return tl_remedy(rd->e, "what is computed from other values is derived"), TL_INVALID;
     }
-    tl_value_leaf leaf = {.number = r.number, .unit = r.unit, .name = r.name, .symbol = r.symbol, .null_reason = r.null_reason,
-                          .label = label, .source = r.source};
+    tl_value_leaf leaf = {.number = r.number,
+                          .unit = r.unit,
+                          .name = r.name,
+                          .symbol = r.symbol,
+                          .null_reason = r.null_reason,
+                          .label = label,
+                          .source = r.source};
     TRY(tl_value_new(out, rd->g, &leaf, rd->e));
     if (!isnan(r.lo)) TRY(tl_value_interval(out, rd->g, *out, r.lo, r.hi, rd->e));
 out:

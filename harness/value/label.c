@@ -22,7 +22,8 @@ const char *tl_lang_name(tl_lang lang) {
     return lang_names[lang];
 }
 
-static tl_status one_of(int *out, const char *what, const char *name, const char *const *names, size_t n, tl_err *e) {
+static tl_status one_of(int *out, const char *what, const char *name, const char *const *names, size_t n,
+                        tl_err *e) {
     for (size_t i = 0; i < n; i++)
         if (tl_str_eq(name, names[i])) return *out = (int)i, TL_OK;
     tl_fail(e, TL_INVALID, "'%.60s' is not a %s", name ? name : "", what);

@@ -1,4 +1,5 @@
-/* Values for people. The interval decides how many digits are worth printing; a number without one gets three. */
+/* Values for people. The interval decides how many digits are worth printing; a number without one gets
+ * three. */
 #include "value/value_impl.h"
 
 #include <math.h>
@@ -13,7 +14,8 @@ static int magnitude(double x) {
     return (int)m;
 }
 
-/* Decimals for x: down to the first uncertain digit (one more where that is a 1), within 2 to 6 significant digits. */
+/* Decimals for x: down to the first uncertain digit (one more where that is a 1), within 2 to 6 significant
+ * digits. */
 static int decimals(double x, double lo, double hi) {
     int first = x == 0 ? 0 : magnitude(fabs(x)), want = 2 - first;
     double half = (hi - lo) / 2;
@@ -52,13 +54,17 @@ static void format(char out[48], double x, double lo, double hi) {
 
 /* A whole number without interval is printed as it is: 4096 tokens, not 4.10e3. */
 static void number_text(char out[48], double x, double lo, double hi) {
-    if (isnan(lo) && x == floor(x) && fabs(x) < 1e6) snprintf(out, 48, "%.0f", x);
-    else format(out, x, lo, hi);
+    if (isnan(lo) && x == floor(x) && fabs(x) < 1e6)
+        snprintf(out, 48, "%.0f", x);
+    else
+        format(out, x, lo, hi);
 }
 
 void tl_value_number_text(char out[48], tl_value *v) {
-    if (v->null_reason != NULL) snprintf(out, 48, "–");
-    else number_text(out, v->number, v->lo, v->hi);
+    if (v->null_reason != NULL)
+        snprintf(out, 48, "–");
+    else
+        number_text(out, v->number, v->lo, v->hi);
 }
 
 typedef struct shown {
@@ -69,7 +75,8 @@ static void show(shown *s, tl_value *v) {
     tl_unit u = v->unit;
     double size = fabs(v->number);
     memset(s, 0, sizeof *s);
-    if (v->null_reason == NULL && size != 0 && (size < 0.001 || size >= 100000)) u = tl_unit_display(&u, v->number);
+    if (v->null_reason == NULL && size != 0 && (size < 0.001 || size >= 100000))
+        u = tl_unit_display(&u, v->number);
     tl_unit_print(s->unit, &u);
     if (v->null_reason != NULL) {
         snprintf(s->number, sizeof s->number, "–");
@@ -87,8 +94,10 @@ static void show(shown *s, tl_value *v) {
 
 static void put_text(tl_buf *b, const shown *s, tl_value *v, tl_lang lang) {
     tl_buf_str(b, s->number);
-    if (strcmp(s->unit, "%") == 0) tl_buf_str(b, " %");
-    else if (strcmp(s->unit, "1") != 0) tl_buf_fmt(b, " %s", s->unit);
+    if (strcmp(s->unit, "%") == 0)
+        tl_buf_str(b, " %");
+    else if (strcmp(s->unit, "1") != 0)
+        tl_buf_fmt(b, " %s", s->unit);
     tl_buf_fmt(b, " %s", tl_label_mark(v->label, lang));
 }
 
@@ -98,32 +107,33 @@ void tl_value_text(tl_buf *b, tl_value *v, tl_lang lang) {
     put_text(b, &s, v, lang);
 }
 
-/* ---- explain ----------------------------------------------------------------------------------------------------- */
+/* ---- explain
+ * ----------------------------------------------------------------------------------------------------- */
 
 typedef enum word { W_FORMULA, W_INTERVAL, W_SOURCE, W_NOTE, W_RESTS, W_UNDEFINED, WORDS } word;
 static const char *const words[WORDS][TL_LANGS] = {
-    [W_FORMULA] = {"公式", "公式", "formula"},
-    [W_INTERVAL] = {"區間", "区间", "interval"},
-    [W_SOURCE] = {"來源", "来源", "source"},
-    [W_NOTE] = {"說明", "说明", "note"},
-    [W_RESTS] = {"依據", "依据", "rests on"},
-    [W_UNDEFINED] = {"無法定義", "无法定义", "undefined"},
+    [W_FORMULA] = {"公式", "公式", "formula"}, [W_INTERVAL] = {"區間", "区间", "interval"},
+    [W_SOURCE] = {"來源", "来源", "source"},   [W_NOTE] = {"說明", "说明", "note"},
+    [W_RESTS] = {"依據", "依据", "rests on"},  [W_UNDEFINED] = {"無法定義", "无法定义", "undefined"},
 };
 
 static void put_source(tl_buf *b, const json_t *source) {
-    static const char *const order[] = {"title", "who", "where", "url", "when", "retrieved", "conditions", "run", "probe", "cell",
-                                        "statistic", "n", "machine", "revision", "note"};
+    static const char *const order[] = {"title",     "who",        "where",   "url",      "when",
+                                        "retrieved", "conditions", "run",     "probe",    "cell",
+                                        "statistic", "n",          "machine", "revision", "note"};
     size_t k = 0;
     for (size_t i = 0; i < TL_COUNT(order); i++) {
         const json_t *v = json_object_get(source, order[i]);
         if (json_is_string(v)) tl_buf_fmt(b, "%s%s %s", k++ ? ", " : "", order[i], json_string_value(v));
-        if (json_is_integer(v)) tl_buf_fmt(b, "%s%s %" PRId64, k++ ? ", " : "", order[i], (int64_t)json_integer_value(v));
+        if (json_is_integer(v))
+            tl_buf_fmt(b, "%s%s %" PRId64, k++ ? ", " : "", order[i], (int64_t)json_integer_value(v));
     }
 }
 
 /* What belongs to a formula: where it holds, and who published it. */
 static void put_note(tl_buf *b, const json_t *source) {
-    const char *parts[] = {tl_json_str(source, "note", NULL), tl_json_str(source, "reference.title", NULL), tl_json_str(source, "reference.url", NULL)};
+    const char *parts[] = {tl_json_str(source, "note", NULL), tl_json_str(source, "reference.title", NULL),
+                           tl_json_str(source, "reference.url", NULL)};
     size_t k = 0;
     for (size_t i = 0; i < TL_COUNT(parts); i++)
         if (parts[i] != NULL) tl_buf_fmt(b, "%s%s", k++ ? "; " : "", parts[i]);
@@ -137,7 +147,8 @@ typedef struct telling {
 
 static void line(telling *t, bool has_inputs, word w, const char *text) {
     if (text == NULL || *text == 0) return;
-    tl_buf_fmt(t->b, "%s%s %s%s%s\n", t->stem.p, has_inputs ? "│ " : " ", words[w][t->lang], t->lang == TL_LANG_EN ? ": " : "：", text);
+    tl_buf_fmt(t->b, "%s%s %s%s%s\n", t->stem.p, has_inputs ? "│ " : " ", words[w][t->lang],
+               t->lang == TL_LANG_EN ? ": " : "：", text);
 }
 
 /* Everything about a value but its inputs: the lines below its own. */
@@ -147,11 +158,15 @@ static void tell_facts(telling *t, tl_value *v, const shown *s) {
     tl_buf_init(&about, 0);
     line(t, derived, W_UNDEFINED, v->null_reason);
     line(t, derived, W_FORMULA, v->formula);
-    if (s->lo[0]) tl_buf_fmt(&about, "%s – %s%s%s", s->lo, s->hi, strcmp(s->unit, "1") == 0 ? "" : " ", strcmp(s->unit, "1") == 0 ? "" : s->unit);
+    if (s->lo[0])
+        tl_buf_fmt(&about, "%s – %s%s%s", s->lo, s->hi, strcmp(s->unit, "1") == 0 ? "" : " ",
+                   strcmp(s->unit, "1") == 0 ? "" : s->unit);
     line(t, derived, W_INTERVAL, about.p);
     tl_buf_clear(&about);
-    if (derived) put_note(&about, v->source);
-    else put_source(&about, v->source);
+    if (derived)
+        put_note(&about, v->source);
+    else
+        put_source(&about, v->source);
     line(t, derived, derived ? W_NOTE : W_SOURCE, about.p);
     tl_buf_clear(&about);
     for (unsigned l = 0; l < TL_LABELS && derived; l++)
@@ -162,9 +177,12 @@ static void tell_facts(telling *t, tl_value *v, const shown *s) {
 
 static void tell_head(telling *t, tl_value *v, const char *role, const shown *s) {
     const char *name = v->name[0] ? v->name : v->symbol;
-    if (role == NULL) tl_buf_str(t->b, name);
-    else if (name[0] && strcmp(name, role) != 0) tl_buf_fmt(t->b, "%s (%s)", role, name);
-    else tl_buf_str(t->b, role);
+    if (role == NULL)
+        tl_buf_str(t->b, name);
+    else if (name[0] && strcmp(name, role) != 0)
+        tl_buf_fmt(t->b, "%s (%s)", role, name);
+    else
+        tl_buf_str(t->b, role);
     if (role != NULL || name[0]) tl_buf_str(t->b, " = ");
     put_text(t->b, s, v, t->lang);
     tl_buf_char(t->b, '\n');

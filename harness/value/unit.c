@@ -1,6 +1,6 @@
-/* Units as products of known atoms. The tables below are all there is to know about a unit; every rule works on them.
- * Information comes in three families that arithmetic does not mix: decimal bytes (GB), binary bytes (GiB), bits. A plain
- * "byte" belongs to both families of bytes. */
+/* Units as products of known atoms. The tables below are all there is to know about a unit; every rule works
+ * on them. Information comes in three families that arithmetic does not mix: decimal bytes (GB), binary bytes
+ * (GiB), bits. A plain "byte" belongs to both families of bytes. */
 #include "value/value_impl.h"
 
 #include <math.h>
@@ -17,9 +17,10 @@ static const struct prefix {
     const char *text;
     int ten, two; /* exponents */
 } prefixes[PREFIXES] = {
-    [P_NONE] = {"", 0, 0}, [P_N] = {"n", -9, 0},   [P_U] = {"u", -6, 0},   [P_M] = {"m", -3, 0},  [P_K] = {"k", 3, 0},
-    [P_MEGA] = {"M", 6, 0}, [P_G] = {"G", 9, 0},   [P_T] = {"T", 12, 0},   [P_P] = {"P", 15, 0},  [P_KI] = {"Ki", 0, 10},
-    [P_MI] = {"Mi", 0, 20}, [P_GI] = {"Gi", 0, 30}, [P_TI] = {"Ti", 0, 40},
+    [P_NONE] = {"", 0, 0},  [P_N] = {"n", -9, 0},   [P_U] = {"u", -6, 0},   [P_M] = {"m", -3, 0},
+    [P_K] = {"k", 3, 0},    [P_MEGA] = {"M", 6, 0}, [P_G] = {"G", 9, 0},    [P_T] = {"T", 12, 0},
+    [P_P] = {"P", 15, 0},   [P_KI] = {"Ki", 0, 10}, [P_MI] = {"Mi", 0, 20}, [P_GI] = {"Gi", 0, 30},
+    [P_TI] = {"Ti", 0, 40},
 };
 
 static const struct atom {
@@ -27,9 +28,9 @@ static const struct atom {
     const char *prefixed; /* printed after a prefix; NULL = text */
     const char *also;     /* accepted too, separated by blanks */
     int8_t dim[DIMS];
-    double mul, div;      /* to the base unit: bit, s, J, tok, ... */
-    unsigned allowed;     /* prefixes */
-    bool scaled;          /* people change the prefix with the size of the number */
+    double mul, div;  /* to the base unit: bit, s, J, tok, ... */
+    unsigned allowed; /* prefixes */
+    bool scaled;      /* people change the prefix with the size of the number */
     enum family family;
 } atoms[] = {
     {"byte", "B", "B bytes", {[D_INFO] = 1}, 8, 1, UP | BINARY, true, F_BYTE},
@@ -49,8 +50,8 @@ static const struct atom {
 };
 enum { ATOMS = TL_COUNT(atoms) };
 
-static const char *const names[ATOMS + 1] = {"byte", "bit", "tok", "char", "req", "s",  "min", "h",
-                                             "Hz",   "FLOP", "W",  "J",    "Wh",  "%", "1"};
+static const char *const names[ATOMS + 1] = {"byte", "bit",  "tok", "char", "req", "s", "min", "h",
+                                             "Hz",   "FLOP", "W",   "J",    "Wh",  "%", "1"};
 
 size_t tl_unit_names(const char *const **out) {
     *out = names;
@@ -61,7 +62,8 @@ double tl_unit_apply(tl_unit_ratio r, double x) {
     return x * r.mul / r.div;
 }
 
-/* ---- ratios ------------------------------------------------------------------------------------------------------ */
+/* ---- ratios
+ * ------------------------------------------------------------------------------------------------------ */
 
 static double power_of(double base, int n) {
     double r = 1;
@@ -80,8 +82,10 @@ static void ratio_times(tl_unit_ratio *r, double mul, double div, int exp) {
 /* Common factors are taken out, so that GB to MB is 1000 and not 8e9 / 8e6. */
 static void ratio_reduce(tl_unit_ratio *r) {
     double q = r->mul / r->div, w = r->div / r->mul;
-    if (q >= 1 && q == floor(q)) *r = (tl_unit_ratio){q, 1};
-    else if (w >= 1 && w == floor(w)) *r = (tl_unit_ratio){1, w};
+    if (q >= 1 && q == floor(q))
+        *r = (tl_unit_ratio){q, 1};
+    else if (w >= 1 && w == floor(w))
+        *r = (tl_unit_ratio){1, w};
 }
 
 static void ratio_factor(tl_unit_ratio *r, const tl_unit *u, size_t i, int sign) {
@@ -121,7 +125,9 @@ tl_status tl_unit_convert(tl_unit_ratio *out, const tl_unit *from, const tl_unit
         tl_unit_print(x, from);
         tl_unit_print(y, to);
         tl_fail(e, TL_INVALID, "'%s' and '%s' measure different things", x, y);
-        return tl_remedy(e, "check the formula: only values of one dimension can be added, compared or converted"), TL_INVALID;
+        return tl_remedy(
+                   e, "check the formula: only values of one dimension can be added, compared or converted"),
+               TL_INVALID;
     }
     for (size_t i = 0; i < from->n; i++) ratio_factor(out, from, i, 1);
     for (size_t i = 0; i < to->n; i++) ratio_factor(out, to, i, -1);
@@ -172,7 +178,8 @@ tl_status tl_unit_match(tl_unit_ratio *out, const tl_unit *from, const tl_unit *
     return no_mixing(to, from, e);
 }
 
-/* ---- products ---------------------------------------------------------------------------------------------------- */
+/* ---- products
+ * ---------------------------------------------------------------------------------------------------- */
 
 /* Multiplies u by one factor. A factor of the same dimension that is there already takes it up. */
 static tl_status times(tl_unit *u, tl_unit_ratio *r, unsigned atom, unsigned prefix, int exp, tl_err *e) {
@@ -190,7 +197,8 @@ static tl_status times(tl_unit *u, tl_unit_ratio *r, unsigned atom, unsigned pre
         ratio_reduce(&k);
         ratio_times(r, k.mul, k.div, exp);
         int sum = u->f[i].exp + exp;
-        if (sum > 9 || sum < -9) return tl_fail(e, TL_LIMIT, "the power of '%s' leaves -9 to 9", atoms[atom].text);
+        if (sum > 9 || sum < -9)
+            return tl_fail(e, TL_LIMIT, "the power of '%s' leaves -9 to 9", atoms[atom].text);
         u->f[i].exp = (int8_t)sum;
         if (sum == 0) {
             u->n--;
@@ -199,7 +207,8 @@ static tl_status times(tl_unit *u, tl_unit_ratio *r, unsigned atom, unsigned pre
         }
         return TL_OK;
     }
-    if (u->n == TL_UNIT_FACTORS) return tl_fail(e, TL_LIMIT, "a unit has more than %d factors", TL_UNIT_FACTORS);
+    if (u->n == TL_UNIT_FACTORS)
+        return tl_fail(e, TL_LIMIT, "a unit has more than %d factors", TL_UNIT_FACTORS);
     u->f[u->n].atom = (uint8_t)atom;
     u->f[u->n].prefix = (uint8_t)prefix;
     u->f[u->n].exp = (int8_t)exp;
@@ -207,7 +216,8 @@ static tl_status times(tl_unit *u, tl_unit_ratio *r, unsigned atom, unsigned pre
     return TL_OK;
 }
 
-static tl_status product(tl_unit *out, tl_unit_ratio *ratio, const tl_unit *a, const tl_unit *b, int sign, tl_err *e) {
+static tl_status product(tl_unit *out, tl_unit_ratio *ratio, const tl_unit *a, const tl_unit *b, int sign,
+                         tl_err *e) {
     *ratio = (tl_unit_ratio){1, 1};
     tl_unit u = {0};
     tl_status st = no_mixing(a, b, e);
@@ -236,7 +246,8 @@ tl_status tl_unit_pow(tl_unit *out, tl_unit_ratio *ratio, const tl_unit *a, int 
     for (size_t i = 0; i < a->n && st == TL_OK && power != 0; i++)
         st = times(&u, ratio, a->f[i].atom, a->f[i].prefix, a->f[i].exp * power, e);
     for (size_t i = 0; i < u.n; i++)
-        if (u.f[i].exp > 9 || u.f[i].exp < -9) return tl_fail(e, TL_LIMIT, "the power of a factor leaves -9 to 9");
+        if (u.f[i].exp > 9 || u.f[i].exp < -9)
+            return tl_fail(e, TL_LIMIT, "the power of a factor leaves -9 to 9");
     ratio_reduce(ratio);
     *out = u;
     return st;
@@ -267,7 +278,8 @@ tl_unit tl_unit_display(const tl_unit *u, double number) {
     return best;
 }
 
-/* ---- text -------------------------------------------------------------------------------------------------------- */
+/* ---- text
+ * -------------------------------------------------------------------------------------------------------- */
 
 static void print_factor(tl_buf *b, const tl_unit *u, size_t i, int exp) {
     const struct atom *a = &atoms[u->f[i].atom];
@@ -317,13 +329,15 @@ static bool word_in(const char *list, const char *w, size_t n) {
 
 static bool find_atom(unsigned *atom, unsigned *prefix, const char *w, size_t n) {
     for (unsigned a = 0; a < ATOMS; a++) {
-        if (word_in(atoms[a].text, w, n) || word_in(atoms[a].also, w, n)) return *atom = a, *prefix = P_NONE, true;
+        if (word_in(atoms[a].text, w, n) || word_in(atoms[a].also, w, n))
+            return *atom = a, *prefix = P_NONE, true;
         const char *name = atoms[a].prefixed ? atoms[a].prefixed : atoms[a].text;
         size_t len = strlen(name);
         for (unsigned p = 1; p < PREFIXES; p++) {
             size_t k = strlen(prefixes[p].text);
             if (!(atoms[a].allowed & (1u << p)) || n != k + len) continue;
-            if (memcmp(w, prefixes[p].text, k) == 0 && memcmp(w + k, name, len) == 0) return *atom = a, *prefix = p, true;
+            if (memcmp(w, prefixes[p].text, k) == 0 && memcmp(w + k, name, len) == 0)
+                return *atom = a, *prefix = p, true;
         }
     }
     return false;
@@ -332,9 +346,17 @@ static bool find_atom(unsigned *atom, unsigned *prefix, const char *w, size_t n)
 static tl_status unknown(reader *r, const char *w, size_t n) {
     static const struct {
         const char *word, *say;
-    } hints[] = {{"FLOPS", "write FLOP/s"},  {"TFLOPS", "write TFLOP/s"}, {"GFLOPS", "write GFLOP/s"}, {"tps", "write tok/s"},
-                 {"Gbps", "write Gbit/s"},   {"Mbps", "write Mbit/s"},    {"GBps", "write GB/s"},      {"gb", "write GB (10^9 bytes) or GiB (2^30 bytes)"},
-                 {"KB", "write kB (1000 bytes) or KiB (1024 bytes)"}, {"K", "write kB, KiB or ktok"}, {"x", "a ratio has the unit 1"}};
+    } hints[] = {{"FLOPS", "write FLOP/s"},
+                 {"TFLOPS", "write TFLOP/s"},
+                 {"GFLOPS", "write GFLOP/s"},
+                 {"tps", "write tok/s"},
+                 {"Gbps", "write Gbit/s"},
+                 {"Mbps", "write Mbit/s"},
+                 {"GBps", "write GB/s"},
+                 {"gb", "write GB (10^9 bytes) or GiB (2^30 bytes)"},
+                 {"KB", "write kB (1000 bytes) or KiB (1024 bytes)"},
+                 {"K", "write kB, KiB or ktok"},
+                 {"x", "a ratio has the unit 1"}};
     char word[32];
     snprintf(word, sizeof word, "%.*s", (int)(n < 31 ? n : 31), w);
     tl_fail(r->e, TL_INVALID, "unit '%.60s': '%s' is not a unit", r->text, word);
@@ -342,7 +364,9 @@ static tl_status unknown(reader *r, const char *w, size_t n) {
         if (strcmp(hints[i].word, word) == 0) return tl_remedy(r->e, "%s", hints[i].say), TL_INVALID;
     const char *near = tl_nearest(word, names, TL_COUNT(names));
     if (near != NULL) return tl_remedy(r->e, "did you mean '%s'?", near), TL_INVALID;
-    return tl_remedy(r->e, "units are GB, GiB, byte, bit, tok, char, req, s, ms, FLOP, W, J, %%, 1 and products such as GB/s"), TL_INVALID;
+    return tl_remedy(r->e, "units are GB, GiB, byte, bit, tok, char, req, s, ms, FLOP, W, J, %%, 1 and "
+                           "products such as GB/s"),
+           TL_INVALID;
 }
 
 /* "^2", "^-1", or nothing. */
@@ -351,7 +375,8 @@ static tl_status read_power(reader *r, int *exp) {
     if (*r->at != '^') return TL_OK;
     bool minus = r->at[1] == '-';
     const char *d = r->at + 1 + minus;
-    if (*d < '1' || *d > '9') return tl_fail(r->e, TL_INVALID, "unit '%.60s': a power is a digit from 1 to 9", r->text);
+    if (*d < '1' || *d > '9')
+        return tl_fail(r->e, TL_INVALID, "unit '%.60s': a power is a digit from 1 to 9", r->text);
     *exp = minus ? -(*d - '0') : *d - '0';
     r->at = d + 1;
     return TL_OK;
@@ -369,12 +394,14 @@ static tl_status read_factor(reader *r, int sign) {
     size_t n = strcspn(r->at, "*/()^ ");
     const char *w = r->at;
     int exp;
-    if (n == 0) return tl_fail(r->e, TL_INVALID, "unit '%.60s': a unit is missing at '%.20s'", r->text, r->at);
+    if (n == 0)
+        return tl_fail(r->e, TL_INVALID, "unit '%.60s': a unit is missing at '%.20s'", r->text, r->at);
     r->at += n;
     tl_status st = read_power(r, &exp);
     if (st != TL_OK || (n == 1 && *w == '1')) return st;
     if (n == 1 && *w == '%') return read_percent(r);
-    if (n == 3 && (memcmp(w, "\xc2\xb5s", 3) == 0 || memcmp(w, "\xce\xbcs", 3) == 0)) { /* the two spellings of µs */
+    if (n == 3 &&
+        (memcmp(w, "\xc2\xb5s", 3) == 0 || memcmp(w, "\xce\xbcs", 3) == 0)) { /* the two spellings of µs */
         w = "us";
         n = 2;
     }
@@ -411,6 +438,7 @@ tl_status tl_unit_parse(tl_unit *out, const char *text, tl_err *e) {
         int sign = *r.at++ == '*' ? 1 : -1;
         st = read_group(&r, sign);
     }
-    if (st == TL_OK && *r.at != 0) st = tl_fail(e, TL_INVALID, "unit '%.60s': '%.20s' is left over", text, r.at);
+    if (st == TL_OK && *r.at != 0)
+        st = tl_fail(e, TL_INVALID, "unit '%.60s': '%.20s' is left over", text, r.at);
     return st;
 }

@@ -1,4 +1,5 @@
-/* The graph of values and its constructors. A leaf without its source cannot be made, so nothing further up has to ask. */
+/* The graph of values and its constructors. A leaf without its source cannot be made, so nothing further up
+ * has to ask. */
 #include "value/value_impl.h"
 
 #include <math.h>
@@ -52,10 +53,13 @@ tl_status value_check_source(tl_label label, const json_t *source, const char *n
         [TL_LABEL_CITED] = {"who", "where", "when", "conditions"},
     };
     static const char *const remedies[TL_LABELS] = {
-        [TL_LABEL_OFFICIAL] = "give source = {url = ..., title = ..., retrieved = \"YYYY-MM-DD\"} of the vendor's document",
-        [TL_LABEL_MEASURED] = "a measured value comes from a run in the store and names it; it cannot be written by hand",
+        [TL_LABEL_OFFICIAL] =
+            "give source = {url = ..., title = ..., retrieved = \"YYYY-MM-DD\"} of the vendor's document",
+        [TL_LABEL_MEASURED] =
+            "a measured value comes from a run in the store and names it; it cannot be written by hand",
         [TL_LABEL_DERIVED] = "derive it with a formula from values that have sources",
-        [TL_LABEL_CITED] = "give source = {who = ..., where = ..., when = ..., conditions = ...} of the one who measured it",
+        [TL_LABEL_CITED] =
+            "give source = {who = ..., where = ..., when = ..., conditions = ...} of the one who measured it",
     };
     const char *missing = NULL;
     if (source != NULL && !json_is_object(source)) missing = "an object";
@@ -64,7 +68,8 @@ tl_status value_check_source(tl_label label, const json_t *source, const char *n
         if (blank(source, needs[label][i])) missing = needs[label][i];
     if (label == TL_LABEL_DERIVED) missing = "formula";
     if (missing == NULL) return TL_OK;
-    tl_fail(e, TL_REFUSED, "%s value '%.60s' has no source: '%s' is missing", tl_label_name(label), name ? name : "", missing);
+    tl_fail(e, TL_REFUSED, "%s value '%.60s' has no source: '%s' is missing", tl_label_name(label),
+            name ? name : "", missing);
     return tl_remedy(e, "%s", remedies[label]), TL_REFUSED;
 }
 
@@ -75,7 +80,8 @@ tl_status value_check_number(double number, const char *null_reason, const char 
         tl_fail(e, TL_INVALID, "value '%.60s' is undefined without a reason", name ? name : "");
         return tl_remedy(e, "say why in null_reason; an undefined value is never 0"), TL_INVALID;
     }
-    return tl_fail(e, TL_INVALID, "value '%.60s' has a number and a reason for having none", name ? name : "");
+    return tl_fail(e, TL_INVALID, "value '%.60s' has a number and a reason for having none",
+                   name ? name : "");
 }
 
 tl_status tl_value_new(tl_value **out, tl_values *g, const tl_value_leaf *leaf, tl_err *e) {
@@ -99,22 +105,26 @@ tl_status tl_value_new(tl_value **out, tl_values *g, const tl_value_leaf *leaf, 
     return TL_OK;
 }
 
-tl_status value_set_inputs(struct tl_value *v, tl_values *g, const tl_value_input *inputs, size_t n, tl_err *e) {
+tl_status value_set_inputs(struct tl_value *v, tl_values *g, const tl_value_input *inputs, size_t n,
+                           tl_err *e) {
     tl_value_input *copy = tl_arena_alloc(g->arena, n * sizeof *copy);
     size_t nodes = 1;
     for (size_t i = 0; i < n; i++) {
         copy[i].role = tl_arena_strdup(g->arena, inputs[i].role ? inputs[i].role : "");
         copy[i].value = inputs[i].value;
-        if (copy[i].role[0] == 0) return tl_fail(e, TL_INVALID, "input %zu of '%.60s' has no role", i + 1, v->name);
+        if (copy[i].role[0] == 0)
+            return tl_fail(e, TL_INVALID, "input %zu of '%.60s' has no role", i + 1, v->name);
         for (size_t k = 0; k < i; k++)
             if (strcmp(copy[k].role, copy[i].role) == 0)
-                return tl_fail(e, TL_INVALID, "'%.60s' has two inputs with the role '%.60s'", v->name, copy[i].role);
+                return tl_fail(e, TL_INVALID, "'%.60s' has two inputs with the role '%.60s'", v->name,
+                               copy[i].role);
         v->leaf_labels |= inputs[i].value->leaf_labels;
         nodes += inputs[i].value->nodes;
         if (inputs[i].value->depth >= v->depth) v->depth = inputs[i].value->depth + 1;
     }
     if (v->depth > VALUE_MAX_DEPTH)
-        return tl_fail(e, TL_LIMIT, "'%.60s' is derived through more than %d steps", v->name, VALUE_MAX_DEPTH);
+        return tl_fail(e, TL_LIMIT, "'%.60s' is derived through more than %d steps", v->name,
+                       VALUE_MAX_DEPTH);
     if (nodes > VALUE_MAX_NODES)
         return tl_fail(e, TL_LIMIT, "'%.60s' is derived from more than %d values", v->name, VALUE_MAX_NODES);
     v->nodes = (uint32_t)nodes;
@@ -126,8 +136,10 @@ tl_status value_set_inputs(struct tl_value *v, tl_values *g, const tl_value_inpu
 static tl_status derivation(struct tl_value **out, tl_values *g, const tl_value_derivation *d, tl_err *e) {
     const char *name = d->name ? d->name : "";
     if (d->formula == NULL || d->formula[strspn(d->formula, " ")] == 0 || d->inputs_n == 0) {
-        tl_fail(e, TL_REFUSED, "derived value '%.60s' has no %s", name, d->inputs_n == 0 ? "inputs" : "formula");
-        return tl_remedy(e, "a derived value carries a formula and its inputs, each itself a value"), TL_REFUSED;
+        tl_fail(e, TL_REFUSED, "derived value '%.60s' has no %s", name,
+                d->inputs_n == 0 ? "inputs" : "formula");
+        return tl_remedy(e, "a derived value carries a formula and its inputs, each itself a value"),
+               TL_REFUSED;
     }
     struct tl_value *v = value_node(g);
     v->label = TL_LABEL_DERIVED;
@@ -152,7 +164,8 @@ tl_status tl_value_derive(tl_value **out, tl_values *g, const tl_value_derivatio
     if (st != TL_OK) return st;
     for (unsigned l = 0; l < TL_LABELS; l++)
         if ((d->result->leaf_labels & ~v->leaf_labels) & (1u << l)) {
-            tl_fail(e, TL_REFUSED, "derived value '%.60s' rests on a value that is %s, and none of its inputs is", v->name,
+            tl_fail(e, TL_REFUSED,
+                    "derived value '%.60s' rests on a value that is %s, and none of its inputs is", v->name,
                     tl_label_name((tl_label)l));
             return tl_remedy(e, "name every value that the computation uses among its inputs"), TL_REFUSED;
         }
@@ -165,8 +178,8 @@ tl_status tl_value_derive(tl_value **out, tl_values *g, const tl_value_derivatio
     return TL_OK;
 }
 
-tl_status tl_value_derive_number(tl_value **out, tl_values *g, const tl_value_derivation *d, double number, double lo,
-                                 double hi, const char *unit, tl_err *e) {
+tl_status tl_value_derive_number(tl_value **out, tl_values *g, const tl_value_derivation *d, double number,
+                                 double lo, double hi, const char *unit, tl_err *e) {
     *out = NULL;
     struct tl_value *v;
     tl_status st = derivation(&v, g, d, e);
@@ -188,7 +201,8 @@ tl_status tl_value_interval(tl_value **out, tl_values *g, tl_value *v, double lo
         tl_fmt_f64(x, v->number);
         tl_fmt_f64(l, lo);
         tl_fmt_f64(h, hi);
-        return tl_fail(e, TL_INVALID, "'%.60s': the interval %s to %s does not hold its number %s", v->name, l, h, x);
+        return tl_fail(e, TL_INVALID, "'%.60s': the interval %s to %s does not hold its number %s", v->name,
+                       l, h, x);
     }
     struct tl_value *c = value_copy(g, v);
     c->lo = lo;

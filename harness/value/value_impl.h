@@ -21,7 +21,8 @@ const json_t *value_source(tl_values *g, const json_t *j);
 tl_status value_check_source(tl_label label, const json_t *source, const char *name, tl_err *e) TL_MUST_USE;
 tl_status value_check_number(double number, const char *null_reason, const char *name, tl_err *e) TL_MUST_USE;
 /* Copies inputs into the graph and sets leaf_labels and depth from them. */
-tl_status value_set_inputs(struct tl_value *v, tl_values *g, const tl_value_input *inputs, size_t n, tl_err *e) TL_MUST_USE;
+tl_status value_set_inputs(struct tl_value *v, tl_values *g, const tl_value_input *inputs, size_t n,
+                           tl_err *e) TL_MUST_USE;
 void value_undefined(struct tl_value *v, const char *reason); /* reason lives in the graph */
 
 #endif

@@ -12,7 +12,7 @@ enum { MAX_WORDS = 12 };
 /* "synth -o m.gguf" cut at blanks; '_' stands for an empty word. */
 static int words(char *copy, size_t size, char *argv[MAX_WORDS + 1], const char *text) {
     int n = 0;
-    argv[n++] = (char *)(uintptr_t)"tally";
+    argv[n++] = (char *)(uintptr_t) "tally";
     snprintf(copy, size, "%s", text);
     for (char *p = copy; *p && n < MAX_WORDS;) {
         size_t len = strcspn(p, " ");
@@ -70,9 +70,12 @@ static void parses(void **state) {
         cli_wish wish;
         tl_err e = {0};
         tl_status st = cli_parse(&c, &wish, argc, argv, &e);
-        if (st != rows[i].want || (st == TL_OK && wish != rows[i].wish)) fail_msg("'%s': %d %d %s", rows[i].line, st, wish, e.msg);
-        if (strstr(e.msg, rows[i].says) == NULL) fail_msg("'%s': '%s' does not say '%s'", rows[i].line, e.msg, rows[i].says);
-        if (strstr(e.remedy, rows[i].remedy) == NULL) fail_msg("'%s': remedy '%s' lacks '%s'", rows[i].line, e.remedy, rows[i].remedy);
+        if (st != rows[i].want || (st == TL_OK && wish != rows[i].wish))
+            fail_msg("'%s': %d %d %s", rows[i].line, st, wish, e.msg);
+        if (strstr(e.msg, rows[i].says) == NULL)
+            fail_msg("'%s': '%s' does not say '%s'", rows[i].line, e.msg, rows[i].says);
+        if (strstr(e.remedy, rows[i].remedy) == NULL)
+            fail_msg("'%s': remedy '%s' lacks '%s'", rows[i].line, e.remedy, rows[i].remedy);
         cli_free(&c);
     }
 }
@@ -113,7 +116,16 @@ static void bytes_of(void **state) {
     static const struct {
         const char *text;
         uint64_t want; /* 0: refused */
-    } rows[] = {{"1GiB", 1073741824}, {"1 GB", 1000000000}, {"4096", 4096}, {"0.5kB", 500}, {"1KB", 0}, {"1Gbit", 0}, {"GB", 0}, {"1e9GB", 0}, {"99999999999PB", 0}, {"1s", 0}};
+    } rows[] = {{"1GiB", 1073741824},
+                {"1 GB", 1000000000},
+                {"4096", 4096},
+                {"0.5kB", 500},
+                {"1KB", 0},
+                {"1Gbit", 0},
+                {"GB", 0},
+                {"1e9GB", 0},
+                {"99999999999PB", 0},
+                {"1s", 0}};
     const tl_option o = {.name = "size", .arg = "SIZE"};
     for (size_t i = 0; i < TL_COUNT(rows); i++) {
         tl_given given = {&o, rows[i].text};
@@ -121,7 +133,8 @@ static void bytes_of(void **state) {
         uint64_t got;
         tl_err e = {0};
         tl_status st = tl_cli_bytes(&got, &c, "size", 0, &e);
-        if ((st == TL_OK) != (rows[i].want > 0) || (st == TL_OK && got != rows[i].want)) fail_msg("%s: %" PRIu64 " %s", rows[i].text, got, e.msg);
+        if ((st == TL_OK) != (rows[i].want > 0) || (st == TL_OK && got != rows[i].want))
+            fail_msg("%s: %" PRIu64 " %s", rows[i].text, got, e.msg);
         if (st != TL_OK) assert_true(tl_str_starts(e.msg, "--size "));
     }
 }
@@ -163,7 +176,8 @@ static void tables(void **state) {
             tl_cli c = {.out = stdout};
             cli_wish wish;
             tl_err e = {0};
-            if (cli_parse(&c, &wish, argc, argv, &e) != TL_OK) fail_msg("the example '%s' is refused: %s", x->command, e.msg);
+            if (cli_parse(&c, &wish, argc, argv, &e) != TL_OK)
+                fail_msg("the example '%s' is refused: %s", x->command, e.msg);
             cli_free(&c);
         }
     }
@@ -188,9 +202,11 @@ static void help_says_all(void **state) {
         assert_non_null(strstr(b.p, v->examples[0].command));
         assert_non_null(strstr(b.p, "Exit codes:"));
         for (size_t k = 0; (o = cli_verb_option(v, k)) != NULL; k++) assert_non_null(strstr(b.p, o->name));
-        for (const char *p = b.p; *p;) { /* a terminal of 80 columns; examples are to be copied and stay whole */
+        for (const char *p = b.p;
+             *p;) { /* a terminal of 80 columns; examples are to be copied and stay whole */
             size_t n = strcspn(p, "\n");
-            if (!tl_str_starts(p, "  tally ") && !tl_str_starts(p, "usage") && !tl_str_starts(p, "tally")) assert_true(n < 120);
+            if (!tl_str_starts(p, "  tally ") && !tl_str_starts(p, "usage") && !tl_str_starts(p, "tally"))
+                assert_true(n < 120);
             p += n + (p[n] == '\n');
         }
         tl_buf_free(&b);
@@ -277,8 +293,9 @@ static void version(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(parses),        cmocka_unit_test(reads_options),  cmocka_unit_test(bytes_of),
-                                       cmocka_unit_test(tables),        cmocka_unit_test(help_says_all),  cmocka_unit_test(table_lines_up),
-                                       cmocka_unit_test(error_form),    cmocka_unit_test(finds_project),  cmocka_unit_test(version)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parses),     cmocka_unit_test(reads_options), cmocka_unit_test(bytes_of),
+        cmocka_unit_test(tables),     cmocka_unit_test(help_says_all), cmocka_unit_test(table_lines_up),
+        cmocka_unit_test(error_form), cmocka_unit_test(finds_project), cmocka_unit_test(version)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

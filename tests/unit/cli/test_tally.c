@@ -1,5 +1,5 @@
-/* The program as people meet it: exit codes, one message an error, help, man page, completions, installation, synth and
- * doctor on a machine that lacks things. */
+/* The program as people meet it: exit codes, one message an error, help, man page, completions, installation,
+ * synth and doctor on a machine that lacks things. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,11 +45,14 @@ static void done(result *r) {
 }
 
 /* Runs `tally` with up to six words and checks the exit code. */
-static void tally(result *r, int code, const char *a, const char *b, const char *c, const char *d, const char *f, const char *g) {
+static void tally(result *r, int code, const char *a, const char *b, const char *c, const char *d,
+                  const char *f, const char *g) {
     const char *argv[] = {TALLY, a, b, c, d, f, g, NULL};
     const char *const env[] = {"LC_ALL=C", "NO_COLOR", "TALLY_DB", NULL};
     run_env(r, argv, env);
-    if (r->code != code) fail_msg("tally %s %s: exit %d, wanted %d: %s%s", a ? a : "", b ? b : "", r->code, code, r->out.p, r->err.p);
+    if (r->code != code)
+        fail_msg("tally %s %s: exit %d, wanted %d: %s%s", a ? a : "", b ? b : "", r->code, code, r->out.p,
+                 r->err.p);
 }
 
 static size_t count(const char *text, const char *word) {
@@ -60,7 +63,8 @@ static size_t count(const char *text, const char *word) {
 
 static void usage_errors(void **state) {
     TL_UNUSED(state);
-    static const char *const lines[][2] = {{"dcotor", NULL}, {"doctor", "--jsno"}, {"doctor", "x"}, {"synth", "--layers"}, {"--completion", "tcsh"}, {"synth", NULL}};
+    static const char *const lines[][2] = {{"dcotor", NULL},      {"doctor", "--jsno"},     {"doctor", "x"},
+                                           {"synth", "--layers"}, {"--completion", "tcsh"}, {"synth", NULL}};
     for (size_t i = 0; i < TL_COUNT(lines); i++) {
         result r;
         tally(&r, 2, lines[i][0], lines[i][1], NULL, NULL, NULL, NULL);
@@ -95,8 +99,9 @@ static void help_and_version(void **state) {
 
 static void man_page(void **state) {
     TL_UNUSED(state);
-    static const char *const tries[][7] = {{"groff", "-man", "-Tutf8", "-ww", "-Kutf8", TALLY_DOCS "/tally.1", NULL},
-                                           {"mandoc", "-Tlint", "-Wwarning", TALLY_DOCS "/tally.1", NULL}};
+    static const char *const tries[][7] = {
+        {"groff", "-man", "-Tutf8", "-ww", "-Kutf8", TALLY_DOCS "/tally.1", NULL},
+        {"mandoc", "-Tlint", "-Wwarning", TALLY_DOCS "/tally.1", NULL}};
     size_t ran = 0;
     for (size_t i = 0; i < TL_COUNT(tries); i++) {
         char *program = tl_path_which(tries[i][0]);
@@ -114,7 +119,8 @@ static void man_page(void **state) {
 
 static void completions(void **state) {
     TL_UNUSED(state);
-    static const char *const tries[][4] = {{"bash", "-n", TALLY_DOCS "/tally.bash", NULL}, {"zsh", "-n", TALLY_DOCS "/_tally", NULL},
+    static const char *const tries[][4] = {{"bash", "-n", TALLY_DOCS "/tally.bash", NULL},
+                                           {"zsh", "-n", TALLY_DOCS "/_tally", NULL},
                                            {"fish", "--no-execute", TALLY_DOCS "/tally.fish", NULL}};
     for (size_t i = 0; i < TL_COUNT(tries); i++) {
         char *program = tl_path_which(tries[i][0]);
@@ -130,14 +136,20 @@ static void completions(void **state) {
     free(bash);
     static const struct {
         const char *words, *want;
-    } keys[] = {{"tally syn", "synth"}, {"tally synth --desc", "--describe"}, {"tally doctor --js", "--json"}, {"tally synth --output pro", "project two"},
-                {"tally --db pro", "project two"}, {"tally --js", "--json"}};
+    } keys[] = {{"tally syn", "synth"},
+                {"tally synth --desc", "--describe"},
+                {"tally doctor --js", "--json"},
+                {"tally synth --output pro", "project two"},
+                {"tally --db pro", "project two"},
+                {"tally --js", "--json"}};
     char *project = tl_path_join(dir, "project two"); /* a blank in a name */
     assert_int_equal(tl_dir_make(project, NULL), TL_OK);
     free(project);
     for (size_t i = 0; i < TL_COUNT(keys); i++) {
         char script[400];
-        snprintf(script, sizeof script, "source '%s/tally.bash'; COMP_WORDS=(%s); COMP_CWORD=$((${#COMP_WORDS[@]}-1)); _tally 2>/dev/null; printf '<%%s>' \"${COMPREPLY[@]}\"",
+        snprintf(script, sizeof script,
+                 "source '%s/tally.bash'; COMP_WORDS=(%s); COMP_CWORD=$((${#COMP_WORDS[@]}-1)); _tally "
+                 "2>/dev/null; printf '<%%s>' \"${COMPREPLY[@]}\"",
                  TALLY_DOCS, keys[i].words);
         const char *argv[] = {"bash", "--norc", "-c", script, NULL};
         char want[64];
@@ -184,7 +196,8 @@ static void synth(void **state) {
 static const char *state_of(const json_t *all, const char *name, const char *key) {
     const json_t *checks = json_object_get(all, "checks");
     for (size_t i = 0; i < json_array_size(checks); i++)
-        if (tl_str_eq(tl_json_str(json_array_get(checks, i), "check", ""), name)) return tl_json_str(json_array_get(checks, i), key, "");
+        if (tl_str_eq(tl_json_str(json_array_get(checks, i), "check", ""), name))
+            return tl_json_str(json_array_get(checks, i), key, "");
     fail_msg("no check '%s'", name);
     return "";
 }
@@ -223,9 +236,14 @@ static void doctor_finds_nothing(void **state) {
 
 static void installs(void **state) {
     TL_UNUSED(state);
-    static const char *const files[] = {"bin/tally", "share/man/man1/tally.1", "share/bash-completion/completions/tally",
-                                        "share/zsh/site-functions/_tally", "share/fish/vendor_completions.d/tally.fish",
-                                        "share/tally/machines/t1.lua", "share/tally/lua/tally.lua", "share/tally/experiments/measure/bandwidth-law.lua"};
+    static const char *const files[] = {"bin/tally",
+                                        "share/man/man1/tally.1",
+                                        "share/bash-completion/completions/tally",
+                                        "share/zsh/site-functions/_tally",
+                                        "share/fish/vendor_completions.d/tally.fish",
+                                        "share/tally/machines/t1.lua",
+                                        "share/tally/lua/tally.lua",
+                                        "share/tally/experiments/measure/bandwidth-law.lua"};
     char *prefix = tl_path_join(dir, "prefix");
     const char *argv[] = {CMAKE_PROGRAM, "--install", TL_BINARY_DIR, "--prefix", prefix, NULL};
     result r;
@@ -247,8 +265,9 @@ static void installs(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(usage_errors), cmocka_unit_test(help_and_version),     cmocka_unit_test(man_page),
-                                       cmocka_unit_test(completions),  cmocka_unit_test(synth),                cmocka_unit_test(doctor_finds_nothing),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(usage_errors), cmocka_unit_test(help_and_version),
+                                       cmocka_unit_test(man_page),     cmocka_unit_test(completions),
+                                       cmocka_unit_test(synth),        cmocka_unit_test(doctor_finds_nothing),
                                        cmocka_unit_test(installs)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

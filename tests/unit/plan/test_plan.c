@@ -1,4 +1,5 @@
-/* Plans: strict reading, expansion, order, canonical text, changes; with properties over random experiments. */
+/* Plans: strict reading, expansion, order, canonical text, changes; with properties over random experiments.
+ */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,12 +9,17 @@
 #include <cmocka.h>
 
 static const char *const law =
-    "{\"_file\": \"experiments/measure/law.lua\", \"_line\": {\"repeats.max\": 12, \"workload\": 7, \"axes\": 5, \"seeed\": 30},"
-    " \"id\": \"law\", \"map\": \"measure\", \"day\": 10, \"title\": {\"zh\": \"定律\", \"en\": \"Law\"}, \"question\": {\"en\": \"Is it?\"},"
+    "{\"_file\": \"experiments/measure/law.lua\", \"_line\": {\"repeats.max\": 12, \"workload\": 7, "
+    "\"axes\": 5, \"seeed\": 30},"
+    " \"id\": \"law\", \"map\": \"measure\", \"day\": 10, \"title\": {\"zh\": \"定律\", \"en\": \"Law\"}, "
+    "\"question\": {\"en\": \"Is it?\"},"
     " \"axes\": [{\"name\": \"context\", \"values\": [512, 8192]},"
-    "            {\"name\": \"model\", \"values\": [{\"kind\": \"synth\", \"name\": \"a-q4\", \"quant\": \"q4_0\"}, {\"kind\": \"synth\", \"name\": \"a-q8\", \"quant\": \"q8_0\"}]}],"
-    " \"workload\": {\"kind\": \"completion\", \"dialect\": \"llamacpp-completion\", \"prompt_tokens\": {\"$axis\": \"context\"}, \"output_tokens\": 64},"
-    " \"engine\": {\"context\": 9000, \"slots\": 2, \"kv_type\": \"q8_0\", \"gpu_layers\": 99, \"extra\": [\"--x\"]},"
+    "            {\"name\": \"model\", \"values\": [{\"kind\": \"synth\", \"name\": \"a-q4\", \"quant\": "
+    "\"q4_0\"}, {\"kind\": \"synth\", \"name\": \"a-q8\", \"quant\": \"q8_0\"}]}],"
+    " \"workload\": {\"kind\": \"completion\", \"dialect\": \"llamacpp-completion\", \"prompt_tokens\": "
+    "{\"$axis\": \"context\"}, \"output_tokens\": 64},"
+    " \"engine\": {\"context\": 9000, \"slots\": 2, \"kv_type\": \"q8_0\", \"gpu_layers\": 99, \"extra\": "
+    "[\"--x\"]},"
     " \"repeats\": {\"min\": 2, \"max\": 4}, \"accept\": {}, \"figures\": [{\"type\": \"scatter\"}]}";
 
 static json_t *parse(const char *text) {
@@ -48,14 +54,16 @@ static void reads(void **state) {
     assert_string_equal(tl_json_str(p->cells[0].settings, "extra_args.0", ""), "--x");
     assert_null(tl_json_at(p->cells[0].settings, "context"));
     assert_int_equal(json_array_size(p->models), 2);
-    assert_true(p->seed == 1 && p->warmup == 1 && p->probe_bandwidth && p->probe_ms == 150 && p->day == 10 && !p->grouped);
+    assert_true(p->seed == 1 && p->warmup == 1 && p->probe_bandwidth && p->probe_ms == 150 && p->day == 10 &&
+                !p->grouped);
     assert_true(json_is_array(p->accept));
     assert_true(json_is_null(p->cells[0].prediction));
     tl_plan_free(p);
     json_decref(j);
 }
 
-/* Each row breaks the good description in one place: path, new value (NULL removes), words of the message, of the remedy. */
+/* Each row breaks the good description in one place: path, new value (NULL removes), words of the message, of
+ * the remedy. */
 static void refuses(void **state) {
     TL_UNUSED(state);
     static const struct {
@@ -82,7 +90,8 @@ static void refuses(void **state) {
         {"workload.output_tokens", "0", "allowed is 1", ""},
         {"workload.output_tokens", "\"many\"", "must be an integer, it is many", ""},
         {"workload.output_tokens", "{\"$axis\": \"len\"}", "names the axis 'len', which is not there", ""},
-        {"workload.output_tokens", "{\"$axis\": \"model\"}", "cell 'context=512 model=a-q4': field 'workload.output_tokens' must be an integer, it is a-q4", ""},
+        {"workload.output_tokens", "{\"$axis\": \"model\"}",
+         "cell 'context=512 model=a-q4': field 'workload.output_tokens' must be an integer, it is a-q4", ""},
         {"workload.prompt_tokens", "5", "axis 'context' is used nowhere", "tally.axis \"context\""},
         {"workload.kind", "{\"$axis\": \"model\"}", "cannot be an axis", ""},
         {"workload.ignore_eos", "1", "must be true or false", ""},
@@ -96,8 +105,10 @@ static void refuses(void **state) {
         {"axes", "[{\"name\": \"context\", \"values\": [512, 512]}]", "holds '512' twice", ""},
         {"axes", "[{\"name\": \"context\", \"values\": [[1]]}]", "not a number, text", ""},
         {"axes", "[{\"name\": \"a=b\", \"values\": [1]}]", "no blanks", ""},
-        {"axes", "[{\"name\": \"context\", \"values\": [0]}]", "cell 'context=0': field 'workload.prompt_tokens' is 0", ""},
-        {"axes", "[{\"name\": \"context\", \"values\": [1]}, {\"name\": \"context\", \"values\": [2]}]", "given twice", ""},
+        {"axes", "[{\"name\": \"context\", \"values\": [0]}]",
+         "cell 'context=0': field 'workload.prompt_tokens' is 0", ""},
+        {"axes", "[{\"name\": \"context\", \"values\": [1]}, {\"name\": \"context\", \"values\": [2]}]",
+         "given twice", ""},
         {"accept", "[{\"metric\": \"ratio\"}]", "neither min, max nor within", ""},
         {"accept", "[{\"metric\": \"ratoi\", \"min\": 1}]", "one of:", "'ratio'"},
         {"accept", "[{\"metric\": \"ratio\", \"min\": 2, \"max\": 1}]", "min is greater", ""},
@@ -105,8 +116,11 @@ static void refuses(void **state) {
         {"only", "[\"model=a-q5\"]", "axis 'model' has no value 'a-q5'", "a-q4, a-q8"},
         {"only", "[\"\"]", "empty selector", ""},
         {"predictions", "{\"c000000000000\": null}", "not a cell", ""},
-        {"axes", "[{\"name\": \"context\", \"values\": [1]}, {\"name\": \"model\", \"values\": [{\"kind\": \"synth\", \"name\": \"a\"}]},"
-                 " {\"name\": \"draft\", \"values\": [{\"kind\": \"file\", \"name\": \"a\"}]}]", "two different models are called 'a'", ""},
+        {"axes",
+         "[{\"name\": \"context\", \"values\": [1]}, {\"name\": \"model\", \"values\": [{\"kind\": "
+         "\"synth\", \"name\": \"a\"}]},"
+         " {\"name\": \"draft\", \"values\": [{\"kind\": \"file\", \"name\": \"a\"}]}]",
+         "two different models are called 'a'", ""},
         {"schema", "2", "allowed is 1 to 1", ""},
         {"script", "{\"name\": \"x.lua\", \"text\": \"a\", \"sha256\": \"00\"}", "script.sha256 is", ""},
     };
@@ -116,13 +130,17 @@ static void refuses(void **state) {
         char group[40];
         snprintf(group, sizeof group, "%.*s", (int)(dot ? dot - rows[i].path : 0), rows[i].path);
         if (dot != NULL) at = json_object_get(j, group);
-        if (rows[i].value == NULL) json_object_del(at, name);
-        else json_object_set_new(at, name, json_loads(rows[i].value, JSON_DECODE_ANY, NULL));
+        if (rows[i].value == NULL)
+            json_object_del(at, name);
+        else
+            json_object_set_new(at, name, json_loads(rows[i].value, JSON_DECODE_ANY, NULL));
         tl_plan *p = NULL;
         tl_err e = {0};
         tl_status st = tl_plan_from_json(&p, j, &e);
-        if (st != TL_INVALID || strstr(e.msg, rows[i].says) == NULL) fail_msg("%s=%s: '%s' does not say '%s'", rows[i].path, rows[i].value, e.msg, rows[i].says);
-        if (strstr(e.remedy, rows[i].remedy) == NULL) fail_msg("%s: remedy '%s' lacks '%s'", rows[i].path, e.remedy, rows[i].remedy);
+        if (st != TL_INVALID || strstr(e.msg, rows[i].says) == NULL)
+            fail_msg("%s=%s: '%s' does not say '%s'", rows[i].path, rows[i].value, e.msg, rows[i].says);
+        if (strstr(e.remedy, rows[i].remedy) == NULL)
+            fail_msg("%s: remedy '%s' lacks '%s'", rows[i].path, e.remedy, rows[i].remedy);
         assert_null(p);
         json_decref(j);
     }
@@ -184,9 +202,14 @@ static void overrides(void **state) {
     TL_UNUSED(state);
     static const struct {
         const char *text, *path, *json;
-    } good[] = {{"max=3", "repeats.max", "3"}, {"output_tokens=16", "workload.output_tokens", "16"}, {"seed=7", "seed", "7"},
-                {"engine.threads=2", "engine.threads", "2"}, {"engine.name=ollama", "engine.name", "\"ollama\""}, {"temperature=0.5", "workload.temperature", "0.5"},
-                {"probe.bandwidth=false", "probe.bandwidth", "false"}, {"model=a-q8", "axes.1.values.0.name", "\"a-q8\""},
+    } good[] = {{"max=3", "repeats.max", "3"},
+                {"output_tokens=16", "workload.output_tokens", "16"},
+                {"seed=7", "seed", "7"},
+                {"engine.threads=2", "engine.threads", "2"},
+                {"engine.name=ollama", "engine.name", "\"ollama\""},
+                {"temperature=0.5", "workload.temperature", "0.5"},
+                {"probe.bandwidth=false", "probe.bandwidth", "false"},
+                {"model=a-q8", "axes.1.values.0.name", "\"a-q8\""},
                 {"context=1024", "axes.0.values.0", "1024"}};
     for (size_t i = 0; i < TL_COUNT(good); i++) {
         json_t *j = parse(law), *want = json_loads(good[i].json, JSON_DECODE_ANY, NULL);
@@ -198,8 +221,13 @@ static void overrides(void **state) {
     }
     static const struct {
         const char *text, *says, *remedy;
-    } bad[] = {{"max", "not FIELD=VALUE", ""}, {"=3", "not FIELD=VALUE", ""}, {"output_token=3", "neither a field", "output_tokens"},
-               {"model=a-q9", "no value 'a-q9'", "a-q4, a-q8"}, {"name=x", "name", ""}, {"schema=2", "neither", ""}, {"title=x", "neither", ""},
+    } bad[] = {{"max", "not FIELD=VALUE", ""},
+               {"=3", "not FIELD=VALUE", ""},
+               {"output_token=3", "neither a field", "output_tokens"},
+               {"model=a-q9", "no value 'a-q9'", "a-q4, a-q8"},
+               {"name=x", "name", ""},
+               {"schema=2", "neither", ""},
+               {"title=x", "neither", ""},
                {"context=512,", "empty value", ""}};
     for (size_t i = 0; i < TL_COUNT(bad); i++) {
         json_t *j = parse(law);
@@ -209,7 +237,8 @@ static void overrides(void **state) {
         if (strcmp(bad[i].text, "name=x") == 0) { /* only one settable field is called name */
             assert_int_equal(st, TL_OK);
         } else {
-            if (st != TL_INVALID || strstr(e.msg, bad[i].says) == NULL) fail_msg("%s: %s", bad[i].text, e.msg);
+            if (st != TL_INVALID || strstr(e.msg, bad[i].says) == NULL)
+                fail_msg("%s: %s", bad[i].text, e.msg);
             if (strstr(e.remedy, bad[i].remedy) == NULL) fail_msg("%s: %s", bad[i].text, e.remedy);
             char *after = tl_json_canonical(j);
             assert_string_equal(before, after);
@@ -241,7 +270,8 @@ static void predictions(void **state) {
     assert_int_equal(cost.requests_max, 16);
     assert_int_equal(cost.output_tokens_max, 16 * 64);
     assert_int_equal(cost.prompt_tokens_max, 4 * 2 * (512 + 8192));
-    json_t *rate = parse("{\"value\": 32, \"unit\": \"tok/s\", \"label\": \"cited\", \"source\": {\"who\": \"a\", \"where\": \"b\", \"when\": \"c\", \"conditions\": \"d\"}}");
+    json_t *rate = parse("{\"value\": 32, \"unit\": \"tok/s\", \"label\": \"cited\", \"source\": {\"who\": "
+                         "\"a\", \"where\": \"b\", \"when\": \"c\", \"conditions\": \"d\"}}");
     json_t *naked = parse("{\"value\": 32, \"unit\": \"tok/s\", \"label\": \"cited\", \"source\": {}}");
     char before[65], after[65];
     tl_plan_hash(p, before);
@@ -270,7 +300,9 @@ static void naked_prediction_in_text(void **state) {
     TL_UNUSED(state);
     json_t *j = parse(law);
     tl_plan *p = make(j), *q = NULL;
-    json_object_set_new(j, "predictions", json_pack("{s:{s:i, s:s, s:s}}", p->cells[1].key, "value", 3, "unit", "tok/s", "label", "measured"));
+    json_object_set_new(
+        j, "predictions",
+        json_pack("{s:{s:i, s:s, s:s}}", p->cells[1].key, "value", 3, "unit", "tok/s", "label", "measured"));
     tl_err e = {0};
     assert_int_equal(tl_plan_from_json(&q, j, &e), TL_REFUSED);
     assert_non_null(strstr(e.msg, "prediction of 'context=512 model=a-q8'"));
@@ -295,7 +327,8 @@ static void script_is_hashed(void **state) {
     json_decref(j);
 }
 
-/* ---- properties -------------------------------------------------------------------------------------------------- */
+/* ---- properties
+ * -------------------------------------------------------------------------------------------------- */
 
 static json_t *random_description(tl_rng *r, size_t *product) {
     static const char *const names[] = {"prompt_tokens", "output_tokens", "concurrency", "temperature"};
@@ -306,7 +339,8 @@ static json_t *random_description(tl_rng *r, size_t *product) {
         if (i > 0 && tl_rng_below(r, 2)) continue;
         size_t n = 1 + tl_rng_below(r, 5);
         json_t *values = json_array();
-        for (size_t k = 1; k <= n; k++) json_array_append_new(values, json_integer((json_int_t)(k * (1 + i))));
+        for (size_t k = 1; k <= n; k++)
+            json_array_append_new(values, json_integer((json_int_t)(k * (1 + i))));
         json_array_append_new(axes, json_pack("{s:s, s:o}", "name", names[i], "values", values));
         json_object_set_new(w, names[i], json_pack("{s:s}", "$axis", names[i]));
         *product *= n;
@@ -356,7 +390,8 @@ static void properties(void **state) {
         tl_plan *p = make(j), *q = NULL;
         assert_int_equal(p->n_cells, product);
         for (size_t a = 0; a < p->n_cells; a++)
-            for (size_t b = a + 1; b < p->n_cells; b++) assert_string_not_equal(p->cells[a].key, p->cells[b].key);
+            for (size_t b = a + 1; b < p->n_cells; b++)
+                assert_string_not_equal(p->cells[a].key, p->cells[b].key);
         check_order(p);
         char *text = tl_plan_text(p), hash[65], again[65];
         tl_err e = {0};
@@ -390,15 +425,22 @@ static void table(void **state) {
         if (f[i].otherwise == NULL) continue;
         json_t *j = json_loads(f[i].otherwise, JSON_DECODE_ANY, NULL);
         assert_non_null(j);
-        if (json_is_number(j) && f[i].min <= f[i].max) assert_true(json_number_value(j) >= f[i].min && json_number_value(j) <= f[i].max);
+        if (json_is_number(j) && f[i].min <= f[i].max)
+            assert_true(json_number_value(j) >= f[i].min && json_number_value(j) <= f[i].max);
         json_decref(j);
     }
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(reads),       cmocka_unit_test(refuses),     cmocka_unit_test(too_many_cells),
-                                       cmocka_unit_test(keys_stay),   cmocka_unit_test(overrides),   cmocka_unit_test(predictions),
-                                       cmocka_unit_test(properties),  cmocka_unit_test(table),       cmocka_unit_test(script_is_hashed),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(reads),
+                                       cmocka_unit_test(refuses),
+                                       cmocka_unit_test(too_many_cells),
+                                       cmocka_unit_test(keys_stay),
+                                       cmocka_unit_test(overrides),
+                                       cmocka_unit_test(predictions),
+                                       cmocka_unit_test(properties),
+                                       cmocka_unit_test(table),
+                                       cmocka_unit_test(script_is_hashed),
                                        cmocka_unit_test(naked_prediction_in_text)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,8 @@ static tl_status leaf(tl_value **out, tl_values *g, const char *text, tl_err *e)
     double x;
     char unit[96];
     split(&x, unit, sizeof unit, text);
-    json_t *src = json_pack("{s:s, s:s, s:s, s:s}", "who", "w", "where", "x", "when", "2026", "conditions", "c");
+    json_t *src =
+        json_pack("{s:s, s:s, s:s, s:s}", "who", "w", "where", "x", "when", "2026", "conditions", "c");
     tl_value_leaf l = {.number = x, .unit = unit, .name = "v", .label = TL_LABEL_CITED, .source = src};
     tl_status st = tl_value_new(out, g, &l, e);
     json_decref(src);
@@ -108,7 +109,8 @@ static void check(const char *what, char *input, const char *want, int line, tl_
     tl_buf_init(&b, 0);
     tl_status st = run_case(&b, g, what, input, &e);
     if (tl_str_starts(want, "error ")) {
-        if (st == TL_OK || strstr(e.msg, want + 6) == NULL) fail_msg("units.txt:%d: wanted '%s', got '%s' '%s'", line, want, b.p, e.msg);
+        if (st == TL_OK || strstr(e.msg, want + 6) == NULL)
+            fail_msg("units.txt:%d: wanted '%s', got '%s' '%s'", line, want, b.p, e.msg);
     } else if (st != TL_OK || strcmp(b.p, want) != 0) {
         fail_msg("units.txt:%d: wanted '%s', got '%s' %s", line, want, b.p, e.msg);
     }
@@ -141,7 +143,8 @@ static void cases(void **state) {
 /* A random product of factors: prints, parses back to itself, divides by itself to 1. */
 static void random_units(void **state) {
     TL_UNUSED(state);
-    static const char *const parts[] = {"GB", "MiB", "byte", "kbit", "tok", "char", "req", "ms", "s", "h", "TFLOP", "W", "mJ", "Hz"};
+    static const char *const parts[] = {"GB", "MiB", "byte", "kbit",  "tok", "char", "req",
+                                        "ms", "s",   "h",    "TFLOP", "W",   "mJ",   "Hz"};
     tl_rng r;
     tl_rng_seed(&r, 7);
     for (int i = 0; i < 3000; i++) {
@@ -151,7 +154,8 @@ static void random_units(void **state) {
         for (size_t j = 0; j < n; j++) {
             tl_unit f, sum;
             assert_int_equal(tl_unit_parse(&f, parts[tl_rng_below(&r, TL_COUNT(parts))], NULL), TL_OK);
-            tl_status st = tl_rng_below(&r, 2) ? tl_unit_mul(&sum, &k, &u, &f, NULL) : tl_unit_div(&sum, &k, &u, &f, NULL);
+            tl_status st = tl_rng_below(&r, 2) ? tl_unit_mul(&sum, &k, &u, &f, NULL)
+                                               : tl_unit_div(&sum, &k, &u, &f, NULL);
             if (st == TL_OK) u = sum;
         }
         char text[TL_UNIT_TEXT], again[TL_UNIT_TEXT];
@@ -171,7 +175,8 @@ static void random_units(void **state) {
 /* There and back is the same number, in every prefix. */
 static void there_and_back(void **state) {
     TL_UNUSED(state);
-    static const char *const bytes[] = {"byte", "kB", "MB", "GB", "TB", "PB", "KiB", "MiB", "GiB", "TiB", "bit", "Gbit"};
+    static const char *const bytes[] = {"byte", "kB",  "MB",  "GB",  "TB",  "PB",
+                                        "KiB",  "MiB", "GiB", "TiB", "bit", "Gbit"};
     for (size_t i = 0; i < TL_COUNT(bytes); i++)
         for (size_t j = 0; j < TL_COUNT(bytes); j++) {
             tl_unit a, b;
@@ -213,7 +218,7 @@ static void hints(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(cases), cmocka_unit_test(random_units), cmocka_unit_test(there_and_back),
-                                       cmocka_unit_test(hints)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(cases), cmocka_unit_test(random_units),
+                                       cmocka_unit_test(there_and_back), cmocka_unit_test(hints)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

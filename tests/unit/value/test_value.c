@@ -1,4 +1,5 @@
-/* Values: no number without source, labels that follow from what was done, intervals, undefined values, JSON and text. */
+/* Values: no number without source, labels that follow from what was done, intervals, undefined values, JSON
+ * and text. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,7 +38,9 @@ static tl_value *measured(double x, const char *unit, const char *name) {
 }
 
 static tl_value *official(double x, const char *unit, const char *name) {
-    return make(x, unit, TL_LABEL_OFFICIAL, name, "{\"url\": \"https://x.example/a\", \"title\": \"Data sheet\", \"retrieved\": \"2026-01-31\"}");
+    return make(
+        x, unit, TL_LABEL_OFFICIAL, name,
+        "{\"url\": \"https://x.example/a\", \"title\": \"Data sheet\", \"retrieved\": \"2026-01-31\"}");
 }
 
 static tl_value *with(tl_value *v, double lo, double hi) {
@@ -109,7 +112,8 @@ static void refuses_numbers(void **state) {
 
 static void labels(void **state) {
     TL_UNUSED(state);
-    tl_value *m = measured(40, "tok/s", "rate"), *o = official(0.8, "GB/tok", "weights"), *p = calc(TL_MUL, m, o);
+    tl_value *m = measured(40, "tok/s", "rate"), *o = official(0.8, "GB/tok", "weights"),
+             *p = calc(TL_MUL, m, o);
     assert_int_equal(p->label, TL_LABEL_DERIVED);
     assert_int_equal(p->leaf_labels, 1u << TL_LABEL_MEASURED | 1u << TL_LABEL_OFFICIAL);
     assert_string_equal(p->formula, "rate * weights");
@@ -130,7 +134,8 @@ static void statistics(void **state) {
     tl_value *same[3] = {measured(1, "s", "t"), measured(2, "s", "t"), measured(4, "s", "t")};
     tl_value *v;
     tl_err e = {0};
-    tl_value_statistic s = {.name = "t", .statistic = "median", .samples = same, .n = 3, .number = 2, .lo = 1, .hi = 4};
+    tl_value_statistic s = {
+        .name = "t", .statistic = "median", .samples = same, .n = 3, .number = 2, .lo = 1, .hi = 4};
     assert_int_equal(tl_value_stat(&v, g, &s, &e), TL_OK);
     assert_int_equal(v->label, TL_LABEL_MEASURED);
     assert_string_equal(tl_json_str(v->source, "statistic", ""), "median");
@@ -191,15 +196,22 @@ static void intervals_hold(void **state) {
             x[k][1] = x[k][0] + tl_rng_f64(&r) * 5;
             x[k][2] = x[k][0] + (x[k][1] - x[k][0]) * tl_rng_f64(&r);
         }
-        tl_value *a = with(measured(x[0][2], "1", "a"), x[0][0], x[0][1]), *b = with(measured(x[1][2], "1", "b"), x[1][0], x[1][1]);
+        tl_value *a = with(measured(x[0][2], "1", "a"), x[0][0], x[0][1]),
+                 *b = with(measured(x[1][2], "1", "b"), x[1][0], x[1][1]);
         for (int op = TL_ADD; op <= TL_MAX; op++) {
             tl_value *v = calc((tl_value_op)op, a, b);
             if (v->null_reason != NULL) {
                 assert_true(op == TL_DIV && x[1][0] <= 0 && x[1][1] >= 0);
                 continue;
             }
-            double p = x[0][0] + (x[0][1] - x[0][0]) * tl_rng_f64(&r), q = x[1][0] + (x[1][1] - x[1][0]) * tl_rng_f64(&r);
-            double y = op == TL_ADD ? p + q : op == TL_SUB ? p - q : op == TL_MUL ? p * q : op == TL_DIV ? p / q : op == TL_MIN ? fmin(p, q) : fmax(p, q);
+            double p = x[0][0] + (x[0][1] - x[0][0]) * tl_rng_f64(&r),
+                   q = x[1][0] + (x[1][1] - x[1][0]) * tl_rng_f64(&r);
+            double y = op == TL_ADD   ? p + q
+                       : op == TL_SUB ? p - q
+                       : op == TL_MUL ? p * q
+                       : op == TL_DIV ? p / q
+                       : op == TL_MIN ? fmin(p, q)
+                                      : fmax(p, q);
             assert_true(v->lo - 1e-9 * fabs(v->lo) <= y && y <= v->hi + 1e-9 * fabs(v->hi));
             assert_true(v->lo <= v->number && v->number <= v->hi);
         }
@@ -247,13 +259,18 @@ static void plain_numbers(void **state) {
 }
 
 static tl_value *decode_rate(void) {
-    tl_value *bw = tl_value_named(g, with(measured(33.7, "GB/s", "bandwidth"), 33.1, 34.2), NULL, "bandwidth");
+    tl_value *bw =
+        tl_value_named(g, with(measured(33.7, "GB/s", "bandwidth"), 33.1, 34.2), NULL, "bandwidth");
     tl_value *bytes = official(0.8, "GB/tok", "bytes_per_token"), *v;
     tl_err e = {0};
     const tl_value_input in[] = {{"bandwidth", bw}, {"bytes_per_token", bytes}};
     json_t *extra = json_pack("{s:s}", "note", "one stream");
-    tl_value_derivation d = {.name = "decode_rate", .formula = "bandwidth / bytes_per_token", .inputs = in, .inputs_n = 2,
-                             .result = calc(TL_DIV, bw, bytes), .extra = extra};
+    tl_value_derivation d = {.name = "decode_rate",
+                             .formula = "bandwidth / bytes_per_token",
+                             .inputs = in,
+                             .inputs_n = 2,
+                             .result = calc(TL_DIV, bw, bytes),
+                             .extra = extra};
     if (tl_value_derive(&v, g, &d, &e) != TL_OK) fail_msg("%s", e.msg);
     json_decref(extra);
     return v;
@@ -330,21 +347,37 @@ static void json_refuses(void **state) {
     } bad[] = {
         {"3", "must be an object"},
         {"{\"value\": 1, \"unit\": \"s\", \"label\": \"measured\", \"source\": {}}", "'run' is missing"},
-        {"{\"value\": 1, \"unit\": \"s\", \"label\": \"measure\", \"source\": {\"run\": \"r\"}}", "not a label"},
+        {"{\"value\": 1, \"unit\": \"s\", \"label\": \"measure\", \"source\": {\"run\": \"r\"}}",
+         "not a label"},
         {"{\"value\": 1, \"label\": \"measured\", \"source\": {\"run\": \"r\"}}", "needs a unit"},
-        {"{\"value\": \"1\", \"unit\": \"s\", \"label\": \"measured\", \"source\": {\"run\": \"r\"}}", "must be a number"},
-        {"{\"value\": 1, \"unit\": \"s\", \"label\": \"measured\", \"percentile_99_of_all\": 1, \"source\": {\"run\": \"r\"}}", "no field 'percentile_99"},
-        {"{\"value\": 1, \"unti\": \"s\", \"label\": \"measured\", \"source\": {\"run\": \"r\"}}", "no field 'unti'"},
-        {"{\"value\": null, \"unit\": \"s\", \"label\": \"measured\", \"source\": {\"run\": \"r\"}}", "without a reason"},
-        {"{\"value\": 1, \"lo\": 0, \"unit\": \"s\", \"label\": \"measured\", \"source\": {\"run\": \"r\"}}", "both lo and hi"},
-        {"{\"value\": 1, \"lo\": 2, \"hi\": 3, \"unit\": \"s\", \"label\": \"measured\", \"source\": {\"run\": \"r\"}}", "does not hold"},
-        {"{\"value\": 1, \"unit\": \"s\", \"label\": \"measured\", \"formula\": \"x\", \"source\": {\"run\": \"r\"}}", "has a formula"},
+        {"{\"value\": \"1\", \"unit\": \"s\", \"label\": \"measured\", \"source\": {\"run\": \"r\"}}",
+         "must be a number"},
+        {"{\"value\": 1, \"unit\": \"s\", \"label\": \"measured\", \"percentile_99_of_all\": 1, \"source\": "
+         "{\"run\": \"r\"}}",
+         "no field 'percentile_99"},
+        {"{\"value\": 1, \"unti\": \"s\", \"label\": \"measured\", \"source\": {\"run\": \"r\"}}",
+         "no field 'unti'"},
+        {"{\"value\": null, \"unit\": \"s\", \"label\": \"measured\", \"source\": {\"run\": \"r\"}}",
+         "without a reason"},
+        {"{\"value\": 1, \"lo\": 0, \"unit\": \"s\", \"label\": \"measured\", \"source\": {\"run\": \"r\"}}",
+         "both lo and hi"},
+        {"{\"value\": 1, \"lo\": 2, \"hi\": 3, \"unit\": \"s\", \"label\": \"measured\", \"source\": "
+         "{\"run\": \"r\"}}",
+         "does not hold"},
+        {"{\"value\": 1, \"unit\": \"s\", \"label\": \"measured\", \"formula\": \"x\", \"source\": {\"run\": "
+         "\"r\"}}",
+         "has a formula"},
         {"{\"value\": 1, \"unit\": \"s\", \"label\": \"derived\", \"source\": {}}", "no inputs"},
-        {"{\"value\": 1, \"unit\": \"s\", \"label\": \"derived\", \"formula\": \"a\", \"source\": {}, \"inputs\": [{\"role\": \"a\", \"value\": 1, "
-         "\"unit\": \"s\", \"label\": \"official\", \"source\": {}}]}", "inputs.0: official value"},
-        {"{\"value\": 1, \"unit\": \"s\", \"label\": \"derived\", \"formula\": \"a\", \"source\": {}, \"inputs\": [{\"value\": 1, "
-         "\"unit\": \"s\", \"label\": \"measured\", \"source\": {\"run\": \"r\"}}]}", "has no role"},
-        {"{\"value\": 1, \"unit\": \"s\", \"label\": \"derived\", \"formula\": \"a\", \"inputs\": 7}", "must be a list"},
+        {"{\"value\": 1, \"unit\": \"s\", \"label\": \"derived\", \"formula\": \"a\", \"source\": {}, "
+         "\"inputs\": [{\"role\": \"a\", \"value\": 1, "
+         "\"unit\": \"s\", \"label\": \"official\", \"source\": {}}]}",
+         "inputs.0: official value"},
+        {"{\"value\": 1, \"unit\": \"s\", \"label\": \"derived\", \"formula\": \"a\", \"source\": {}, "
+         "\"inputs\": [{\"value\": 1, "
+         "\"unit\": \"s\", \"label\": \"measured\", \"source\": {\"run\": \"r\"}}]}",
+         "has no role"},
+        {"{\"value\": 1, \"unit\": \"s\", \"label\": \"derived\", \"formula\": \"a\", \"inputs\": 7}",
+         "must be a list"},
     };
     for (size_t i = 0; i < TL_COUNT(bad); i++) {
         json_t *j = json_loads(bad[i].text, JSON_DECODE_ANY, NULL);
@@ -352,15 +385,17 @@ static void json_refuses(void **state) {
         tl_value *v = NULL;
         tl_err e = {0};
         tl_status st = tl_value_from_json(&v, g, j, &e);
-        if (st == TL_OK || strstr(e.msg, bad[i].says) == NULL) fail_msg("case %zu: '%s' does not say '%s'", i, e.msg, bad[i].says);
+        if (st == TL_OK || strstr(e.msg, bad[i].says) == NULL)
+            fail_msg("case %zu: '%s' does not say '%s'", i, e.msg, bad[i].says);
         assert_null(v);
         json_decref(j);
     }
     /* nested without end */
-    json_t *deep = json_pack("{s:f, s:s, s:s, s:{s:s}, s:s}", "value", 1.0, "unit", "s", "label", "measured", "source", "run", "r", "role", "x");
+    json_t *deep = json_pack("{s:f, s:s, s:s, s:{s:s}, s:s}", "value", 1.0, "unit", "s", "label", "measured",
+                             "source", "run", "r", "role", "x");
     for (int i = 0; i < 200; i++)
-        deep = json_pack("{s:f, s:s, s:s, s:{}, s:s, s:s, s:[o]}", "value", 1.0, "unit", "s", "label", "derived", "source", "formula",
-                         "x", "role", "x", "inputs", deep);
+        deep = json_pack("{s:f, s:s, s:s, s:{}, s:s, s:s, s:[o]}", "value", 1.0, "unit", "s", "label",
+                         "derived", "source", "formula", "x", "role", "x", "inputs", deep);
     tl_value *v;
     tl_err e = {0};
     assert_int_equal(tl_value_from_json(&v, g, deep, &e), TL_LIMIT);
@@ -373,11 +408,16 @@ static void text(void **state) {
         double x, lo, hi;
         const char *unit, *want;
     } rows[] = {
-        {33.7123, NAN, NAN, "GB/s", "33.7 GB/s 【實測】"}, {33.7123, 33.5, 33.9, "GB/s", "33.7 GB/s 【實測】"},
-        {33.7123, 33.7, 33.72, "GB/s", "33.712 GB/s 【實測】"}, {33.7123, 20, 50, "GB/s", "34 GB/s 【實測】"},
-        {42.125, 42.125, 42.125, "tok/s", "42.125 tok/s 【實測】"}, {1234.56, NAN, NAN, "ms", "1235 ms 【實測】"},
-        {0.0421, NAN, NAN, "s", "0.0421 s 【實測】"}, {2.5e9, NAN, NAN, "byte", "2.50 GB 【實測】"},
-        {99.96, NAN, NAN, "tok/s", "100 tok/s 【實測】"}, {-0.5, NAN, NAN, "1", "-0.500 【實測】"},
+        {33.7123, NAN, NAN, "GB/s", "33.7 GB/s 【實測】"},
+        {33.7123, 33.5, 33.9, "GB/s", "33.7 GB/s 【實測】"},
+        {33.7123, 33.7, 33.72, "GB/s", "33.712 GB/s 【實測】"},
+        {33.7123, 20, 50, "GB/s", "34 GB/s 【實測】"},
+        {42.125, 42.125, 42.125, "tok/s", "42.125 tok/s 【實測】"},
+        {1234.56, NAN, NAN, "ms", "1235 ms 【實測】"},
+        {0.0421, NAN, NAN, "s", "0.0421 s 【實測】"},
+        {2.5e9, NAN, NAN, "byte", "2.50 GB 【實測】"},
+        {99.96, NAN, NAN, "tok/s", "100 tok/s 【實測】"},
+        {-0.5, NAN, NAN, "1", "-0.500 【實測】"},
     };
     for (size_t i = 0; i < TL_COUNT(rows); i++) {
         tl_value *v = measured(rows[i].x, rows[i].unit, "x");
@@ -391,7 +431,8 @@ static void text(void **state) {
     static const struct {
         double x, lo, hi;
         const char *want;
-    } numbers[] = {{15.4567, 15.27, 15.65, "15.46"}, {15.4567, NAN, NAN, "15.5"}, {0, NAN, NAN, "0"}, {1e18, NAN, NAN, "1e+18"}, {1e-12, NAN, NAN, "1e-12"}, {0, -0.02, 0.02, "0.00"}};
+    } numbers[] = {{15.4567, 15.27, 15.65, "15.46"}, {15.4567, NAN, NAN, "15.5"}, {0, NAN, NAN, "0"},
+                   {1e18, NAN, NAN, "1e+18"},        {1e-12, NAN, NAN, "1e-12"},  {0, -0.02, 0.02, "0.00"}};
     char number[48];
     for (size_t i = 0; i < TL_COUNT(numbers); i++) {
         tl_value *v = measured(numbers[i].x, "1", "x");
@@ -432,8 +473,9 @@ static void explain(void **state) {
 
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-    const struct CMUnitTest tests[] = {T(refuses_unsourced), T(refuses_numbers), T(labels),         T(statistics),   T(intervals),
-                                       T(intervals_hold),    T(undefined),       T(plain_numbers),  T(derivation),   T(endless_growth),
-                                       T(json_round_trip),   T(json_refuses),    T(text),           T(explain)};
+    const struct CMUnitTest tests[] = {
+        T(refuses_unsourced), T(refuses_numbers), T(labels),        T(statistics), T(intervals),
+        T(intervals_hold),    T(undefined),       T(plain_numbers), T(derivation), T(endless_growth),
+        T(json_round_trip),   T(json_refuses),    T(text),          T(explain)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
