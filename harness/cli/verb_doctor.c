@@ -4,6 +4,7 @@
 #include "engine/engine.h"
 #include "figure/figure.h"
 #include "script/script.h"
+#include "store/store.h"
 #include "vcs/vcs.h"
 
 typedef enum state { S_OK, S_NOTE, S_MISSING } state;
@@ -150,7 +151,42 @@ static void check_memory(finding *f, tl_cli *c) {
             "close programs: a model that does not fit is read from disk, and the disk is measured instead");
 }
 
-/* Looks at the file only: a lock or a recovery would change what is looked at. */
+/* What the first bytes of the file say (https://www.sqlite.org/fileformat.html §1.3). Only the file is looked
+ * at: opening the database would lock it, or recover it, and so change what is looked at. */
+static void judge_header(finding *f, const char *path, const unsigned char head[100], size_t n,
+                         uint64_t size) {
+    uint32_t version =
+        (uint32_t)head[60] << 24 | (uint32_t)head[61] << 16 | (uint32_t)head[62] << 8 | head[63];
+    bool foreign = memcmp(head + 68, "taly", 4) != 0 && memcmp(head + 68, "\0\0\0\0", 4) != 0;
+    if (size > 0 && (n < 100 || memcmp(head, "SQLite format 3", 16) != 0))
+        say(f, S_MISSING, "%s: not a database", path);
+    else if (foreign)
+        say(f, S_MISSING, "%s: the database of another program", path);
+    else if (version > (uint32_t)tl_store_schema_version()) {
+        say(f, S_MISSING, "%s: written by a newer tally (form %u, this one knows %d)", path, version,
+            tl_store_schema_version());
+        snprintf(f->remedy, sizeof f->remedy, "update tally, or name another database with --db or TALLY_DB");
+    } else
+        say(f, S_OK, "%s, %.1f MB", path, (double)size / 1e6);
+}
+
+static void look_at_file(finding *f, const char *path, uint64_t size) {
+    unsigned char head[100] = {0};
+    FILE *file = fopen(path, "r+b"); /* for writing, as a run will */
+    bool writable = file != NULL;
+    if (file == NULL) file = fopen(path, "rb");
+    size_t n = file ? fread(head, 1, sizeof head, file) : 0;
+    if (file == NULL)
+        say(f, S_MISSING, "%s: cannot be read", path);
+    else
+        judge_header(f, path, head, n, size);
+    if (file != NULL) fclose(file);
+    if (f->state == S_OK && !writable) say(f, S_MISSING, "%s: cannot be written", path);
+    if (f->state != S_OK && f->remedy[0] == 0)
+        snprintf(f->remedy, sizeof f->remedy,
+                 "mend it or move it away, or name another with --db or TALLY_DB");
+}
+
 static void check_database(finding *f, tl_cli *c) {
     const char *path;
     tl_err e = {0};
@@ -163,31 +199,18 @@ static void check_database(finding *f, tl_cli *c) {
         from_error(f, S_MISSING, &e);
         return;
     }
+    if (facts.exists)
+        look_at_file(f, path, facts.size_bytes);
+    else
+        say(f, S_OK, "%s: none yet, the first run makes it", path);
     char type[32];
     tl_fs_type(type, path);
-    if (!facts.exists) {
-        say(f, S_OK, "%s: none yet, the first run makes it", path);
-    } else {
-        char head[16] = "";
-        FILE *file = fopen(path, "rb");
-        size_t n = file ? fread(head, 1, sizeof head, file) : 0;
-        if (file == NULL)
-            say(f, S_MISSING, "%s: cannot be read", path);
-        else if (facts.size_bytes > 0 && (n < sizeof head || memcmp(head, "SQLite format 3", 16) != 0))
-            say(f, S_MISSING, "%s: not a database", path);
-        else
-            say(f, S_OK, "%s, %.1f MB", path, (double)facts.size_bytes / 1e6);
-        if (file != NULL) fclose(file);
-        if (f->state != S_OK)
-            snprintf(f->remedy, sizeof f->remedy, "move it away, or name another with --db or TALLY_DB");
-    }
-    if (f->state == S_OK && tl_fs_is_network(type)) {
-        size_t n = strlen(f->detail);
-        snprintf(f->detail + n, sizeof f->detail - n, " (on %s)", type);
-        f->state = S_NOTE;
-        snprintf(f->remedy, sizeof f->remedy,
-                 "locks of network file systems are not reliable: name a local file with --db or TALLY_DB");
-    }
+    if (f->state != S_OK || !tl_fs_is_network(type)) return;
+    size_t n = strlen(f->detail);
+    snprintf(f->detail + n, sizeof f->detail - n, " (on %s)", type);
+    f->state = S_NOTE;
+    snprintf(f->remedy, sizeof f->remedy,
+             "locks of network file systems are not reliable: name a local file with --db or TALLY_DB");
 }
 
 static void check_processors(finding *f, tl_cli *c) {

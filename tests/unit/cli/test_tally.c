@@ -234,6 +234,37 @@ static void doctor_finds_nothing(void **state) {
     free(db);
 }
 
+/* The header of an SQLite file with these fields; doctor reads nothing else of it. */
+static void doctor_reads_headers(void **state) {
+    TL_UNUSED(state);
+    static const struct {
+        const char *application;
+        unsigned char version;
+        const char *state, *says;
+    } rows[] = {{"taly", 0, "ok", "MB"},
+                {"taly", 250, "missing", "newer tally"},
+                {"gpkg", 1, "missing", "another program"}};
+    for (size_t i = 0; i < TL_COUNT(rows); i++) {
+        char head[512] = "SQLite format 3", before[65], after[65], *db = tl_path_join(dir, "head.db");
+        head[63] = (char)rows[i].version;
+        memcpy(head + 68, rows[i].application, 4);
+        assert_int_equal(tl_file_write(db, head, sizeof head, NULL), TL_OK);
+        assert_int_equal(tl_file_sha256(before, db, NULL, NULL, NULL), TL_OK);
+        const char *argv[] = {TALLY, "doctor", "--json", "--db", db, NULL};
+        result r;
+        run_env(&r, argv, NULL);
+        json_t *j = json_loads(r.out.p, 0, NULL);
+        assert_string_equal(state_of(j, "database", "state"), rows[i].state);
+        if (strstr(state_of(j, "database", "detail"), rows[i].says) == NULL)
+            fail_msg("%s", state_of(j, "database", "detail"));
+        assert_int_equal(tl_file_sha256(after, db, NULL, NULL, NULL), TL_OK);
+        assert_string_equal(before, after);
+        json_decref(j);
+        done(&r);
+        free(db);
+    }
+}
+
 static void installs(void **state) {
     TL_UNUSED(state);
     static const char *const files[] = {"bin/tally",
@@ -265,9 +296,13 @@ static void installs(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(usage_errors), cmocka_unit_test(help_and_version),
-                                       cmocka_unit_test(man_page),     cmocka_unit_test(completions),
-                                       cmocka_unit_test(synth),        cmocka_unit_test(doctor_finds_nothing),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(usage_errors),
+                                       cmocka_unit_test(help_and_version),
+                                       cmocka_unit_test(man_page),
+                                       cmocka_unit_test(completions),
+                                       cmocka_unit_test(synth),
+                                       cmocka_unit_test(doctor_finds_nothing),
+                                       cmocka_unit_test(doctor_reads_headers),
                                        cmocka_unit_test(installs)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
