@@ -191,13 +191,26 @@ out:
     return st;
 }
 
+/* Only what some cell uses: --only must not write models that nobody runs. */
+static json_t *used_models(const tl_plan *plan) {
+    json_t *used = json_array(), *ref;
+    size_t i;
+    json_array_foreach((json_t *)plan->models, i, ref) {
+        bool wanted = false;
+        for (size_t k = 0; k < plan->n_cells; k++) wanted = wanted || tl_str_eq(plan->cells[k].model, tl_json_str(ref, "name", ""));
+        if (wanted) json_array_append(used, ref);
+    }
+    return used;
+}
+
 tl_status tl_project_models(tl_project *p, bool dry, tl_err *e) {
-    json_t *overrides = NULL;
+    json_t *overrides = NULL, *used = used_models(p->plan);
     char *cache = tl_path_cache();
     tl_status st = tl_project_overrides(&overrides, p->c, e);
     tl_run_models_spec spec = {.root = p->root, .cache_dir = cache, .overrides = overrides, .dry = dry, .cancelled = tl_cli_cancelled};
-    if (st == TL_OK) st = tl_run_models(&p->models, p->plan->models, &spec, e);
+    if (st == TL_OK) st = tl_run_models(&p->models, used, &spec, e);
     json_decref(overrides);
+    json_decref(used);
     free(cache);
     return st;
 }

@@ -56,11 +56,11 @@ CREATE TABLE run (
   plan TEXT NOT NULL, -- canonical text
   plan_sha256 TEXT NOT NULL CHECK (length(plan_sha256) = 64),
   seed INTEGER NOT NULL, -- 64 bits, unsigned, shown as signed
-  argv TEXT CHECK (json_valid(argv)), -- JSON: the command line
-  env TEXT CHECK (json_valid(env)), -- JSON: allowed environment variables
-  tally TEXT CHECK (json_valid(tally)), -- JSON: version, revision, dirty
-  git TEXT CHECK (json_valid(git)), -- JSON: revision, dirty patch digest, remotes without credentials
-  facts TEXT CHECK (json_valid(facts)), -- JSON: whatever else was known before the first request
+  argv TEXT CHECK (argv IS NULL OR json_valid(argv)), -- JSON: the command line
+  env TEXT CHECK (env IS NULL OR json_valid(env)), -- JSON: allowed environment variables
+  tally TEXT CHECK (tally IS NULL OR json_valid(tally)), -- JSON: version, revision, dirty
+  git TEXT CHECK (git IS NULL OR json_valid(git)), -- JSON: revision, dirty patch digest, remotes without credentials
+  facts TEXT CHECK (facts IS NULL OR json_valid(facts)), -- JSON: whatever else was known before the first request
   rerun_of TEXT, -- what this run repeats: a figure or run, perhaps of another database
   wall_ns INTEGER NOT NULL CHECK (wall_ns > 0), -- ns since 1970: the anchor; all t_*_ns of session 0 count from it
   utc_offset TEXT NOT NULL CHECK (utc_offset GLOB '[+-][0-9][0-9]:[0-9][0-9]'),
@@ -77,7 +77,7 @@ CREATE TABLE run_state (
   state TEXT NOT NULL CHECK (state IN ('started', 'resumed', 'interrupted', 'failed', 'done', 'invalid')),
   t_ns INTEGER NOT NULL, -- since the session's anchor
   reason TEXT,
-  facts TEXT CHECK (json_valid(facts)), -- JSON
+  facts TEXT CHECK (facts IS NULL OR json_valid(facts)), -- JSON
   wall_ns INTEGER CHECK (wall_ns > 0), -- resumed only: the new session's anchor
   utc_offset TEXT CHECK (utc_offset GLOB '[+-][0-9][0-9]:[0-9][0-9]'),
   CHECK (state NOT IN ('failed', 'invalid') OR length(reason) > 0),
@@ -93,7 +93,7 @@ CREATE TABLE cell (
   position INTEGER NOT NULL CHECK (position >= 0),
   axes TEXT NOT NULL CHECK (json_valid(axes)), -- JSON: {"context": 512, "model": "q4_0"}
   model TEXT REFERENCES model (id),
-  facts TEXT CHECK (json_valid(facts)), -- JSON: workload, prompt set digest ...
+  facts TEXT CHECK (facts IS NULL OR json_valid(facts)), -- JSON: workload, prompt set digest ...
   UNIQUE (run, key),
   UNIQUE (run, position)
 ) STRICT;
@@ -110,7 +110,7 @@ CREATE TABLE trial (
   engine TEXT REFERENCES engine (id), -- NULL: simulated
   cache_claimed TEXT NOT NULL, -- cold, primed, warm(90%)
   t_start_ns INTEGER NOT NULL,
-  probe_before TEXT CHECK (json_valid(probe_before)), -- JSON: the paired ruler and the machine's state
+  probe_before TEXT CHECK (probe_before IS NULL OR json_valid(probe_before)), -- JSON: the paired ruler and the machine's state
   FOREIGN KEY (run, cell) REFERENCES cell (run, key)
 ) STRICT;
 CREATE INDEX trial_block ON trial (run, cell, round);
@@ -126,8 +126,8 @@ CREATE TABLE trial_end (
   reason TEXT,
   cache_verified TEXT, -- what the engine's own counts say; NULL: it does not tell
   t_end_ns INTEGER NOT NULL,
-  probe_after TEXT CHECK (json_valid(probe_after)), -- JSON
-  facts TEXT CHECK (json_valid(facts)), -- JSON: flags, relabelling, engine counters
+  probe_after TEXT CHECK (probe_after IS NULL OR json_valid(probe_after)), -- JSON
+  facts TEXT CHECK (facts IS NULL OR json_valid(facts)), -- JSON: flags, relabelling, engine counters
   CHECK (finished = 1 OR length(reason) > 0)
 ) STRICT;
 
@@ -150,10 +150,10 @@ CREATE TABLE request (
   t_first_byte_ns INTEGER,
   t_close_ns INTEGER,
   connects INTEGER, -- connections used: more than one means a silent resend
-  body TEXT CHECK (json_valid(body)), -- JSON: the request as sent
+  body TEXT CHECK (body IS NULL OR json_valid(body)), -- JSON: the request as sent
   prompt_sha256 TEXT CHECK (length(prompt_sha256) = 64),
-  counters TEXT CHECK (json_valid(counters)), -- JSON: token counts of each source, side by side
-  metrics TEXT CHECK (json_valid(metrics)), -- JSON: ttft_ns, tpot_ns, decode_rate ...; undefined is null, never 0
+  counters TEXT CHECK (counters IS NULL OR json_valid(counters)), -- JSON: token counts of each source, side by side
+  metrics TEXT CHECK (metrics IS NULL OR json_valid(metrics)), -- JSON: ttft_ns, tpot_ns, decode_rate ...; undefined is null, never 0
   finish_reason TEXT,
   text_sha256 TEXT CHECK (length(text_sha256) = 64), -- of the answer
   last_object TEXT, -- the last record with usage or timings, verbatim
@@ -264,9 +264,9 @@ CREATE TABLE figure (
   spec_sha256 TEXT CHECK (length(spec_sha256) = 64),
   data_sha256 TEXT CHECK (length(data_sha256) = 64),
   render_sha256 TEXT CHECK (length(render_sha256) = 64),
-  spec TEXT CHECK (json_valid(spec)), -- JSON
-  data TEXT CHECK (json_valid(data)), -- JSON
-  facts TEXT CHECK (json_valid(facts)), -- JSON: tools and versions, runs, values
+  spec TEXT CHECK (spec IS NULL OR json_valid(spec)), -- JSON
+  data TEXT CHECK (data IS NULL OR json_valid(data)), -- JSON
+  facts TEXT CHECK (facts IS NULL OR json_valid(facts)), -- JSON: tools and versions, runs, values
   command TEXT -- the reader's one command
 ) STRICT;
 CREATE INDEX figure_report ON figure (report, name);

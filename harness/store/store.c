@@ -107,7 +107,10 @@ static tl_status settings(tl_store *s, const tl_store_options *o, tl_err *e) {
     bool network = (o && o->network_fs) || tl_fs_is_network(fs);
     sqlite3_busy_timeout(s->db, o && o->busy_ms ? o->busy_ms : 30000);
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, s->mode == TL_STORE_FOREIGN, NULL);
-    tl_status st = store_exec(s, "PRAGMA trusted_schema=OFF; PRAGMA foreign_keys=ON; PRAGMA recursive_triggers=ON; PRAGMA cell_size_check=ON;", e);
+    /* our own CHECKs use json_valid(), which an untrusted schema may not */
+    tl_status st = s->mode == TL_STORE_FOREIGN ? store_exec(s, "PRAGMA trusted_schema=OFF;", e) : TL_OK;
+    if (st != TL_OK) return st;
+    st = store_exec(s, "PRAGMA foreign_keys=ON; PRAGMA recursive_triggers=ON; PRAGMA cell_size_check=ON;", e);
     if (st != TL_OK || s->mode != TL_STORE_WRITE) return st;
     if (network) tl_log(TL_LOG_WARN, "%s lies on a network file system (%s): slower and, with broken locks, unsafe", s->path, fs);
     st = store_exec(s, network ? "PRAGMA journal_mode=DELETE; PRAGMA synchronous=FULL;" : "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;", e);
