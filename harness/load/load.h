@@ -90,8 +90,8 @@ tl_status tl_load_run(tl_load_result *out, const tl_load_job *jobs, size_t n, co
 
 /* ---- prompts -------------------------------------------------------------------------------------------------- */
 
-/* Ordinary tokens of the running model, found by letting it tokenize a built-in text, each one verified to be a single
- * token on its own. Draws depend on the seed and the model's vocabulary alone. */
+/* Ordinary tokens of the running model, found by letting it tokenize a built-in text, which must come back unchanged from
+ * its detokenizer. Draws depend on the seed and the model's vocabulary alone. */
 typedef struct tl_load_pool tl_load_pool;
 tl_status tl_load_pool_new(tl_load_pool **out, tl_engine *g, uint64_t seed, tl_err *e) TL_MUST_USE;
 /* From ids that are known already (tests, stored runs): they must be distinct, at least two. */
