@@ -10,6 +10,8 @@
 #include <cmocka.h>
 
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static char *dir, *model, *log_path;
 static json_t *adapter;
@@ -196,10 +198,34 @@ static void test_truncated_model(void **state) {
     free(cut);
 }
 
+/* tally itself is killed: nothing of it is left to clean up, and yet no server may stay. */
+static void test_no_server_outlives_us(void **state) {
+    TL_UNUSED(state);
+    if (!g) skip();
+    int fds[2];
+    int64_t pid = 0;
+    assert_int_equal(pipe(fds), 0);
+    pid_t us = fork();
+    if (us == 0) {
+        tl_engine *own = NULL;
+        pid = start(&own, model) == TL_OK ? tl_engine_pid(own) : 0;
+        if (write(fds[1], &pid, sizeof pid) != (ssize_t)sizeof pid) _exit(1);
+        for (;;) pause();
+    }
+    assert_int_equal(read(fds[0], &pid, sizeof pid), sizeof pid);
+    assert_true(pid > 0 && tl_pid_alive(pid));
+    kill(us, SIGKILL);
+    waitpid(us, NULL, 0);
+    for (int i = 0; i < 1000 && tl_pid_alive(pid); i++) tl_sleep_ns(5 * TL_MS);
+    assert_false(tl_pid_alive(pid));
+    close(fds[0]), close(fds[1]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_facts), cmocka_unit_test(test_chat), cmocka_unit_test(test_cold_warm_too_long),
         cmocka_unit_test(test_killed_in_the_middle), cmocka_unit_test(test_truncated_model),
+        cmocka_unit_test(test_no_server_outlives_us),
     };
     tl_signal_install();
     return cmocka_run_group_tests(tests, setup, teardown);
