@@ -10,8 +10,7 @@ typedef struct texts {
 } texts;
 
 static tl_col json_col(texts *t, const json_t *j) {
-    if (j == NULL || json_is_null(j)) return (tl_col){.kind = TL_COL_NULL};
-    t->v[t->n] = tl_json_canonical(j);
+    t->v[t->n] = store_json_text(j);
     return col_text(t->v[t->n++]);
 }
 
@@ -51,8 +50,8 @@ static tl_status describe_once(tl_store *s, const char *table, const char *id, c
 }
 
 static tl_status by_facts(char id[65], tl_store *s, const char *table, const char *name, const json_t *facts, tl_err *e) {
-    if (facts == NULL) return tl_fail(e, TL_INVALID, "%s: no facts", table);
-    char *text = tl_json_canonical(facts);
+    char *text = store_json_text(facts);
+    if (text == NULL) return tl_fail(e, TL_INVALID, "%s: no facts", table);
     tl_sha256_hex(text, strlen(text), id);
     const tl_col cols[] = {col_text(id), col_text(name), col_text(text)};
     tl_status st = describe_once(s, table, id, cols, TL_COUNT(cols), e);

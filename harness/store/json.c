@@ -1,6 +1,21 @@
 /* Rows of statements as JSON objects, and the small vocabulary of prepared reads that all queries share. */
 #include "store/query_impl.h"
 
+static bool holds_nul(const json_t *j) {
+    const char *key;
+    json_t *v;
+    size_t i;
+    if (json_is_string(j)) return strlen(json_string_value(j)) != json_string_length(j);
+    json_object_foreach((json_t *)j, key, v) if (holds_nul(v)) return true;
+    json_array_foreach((json_t *)j, i, v) if (holds_nul(v)) return true;
+    return false;
+}
+
+char *store_json_text(const json_t *j) {
+    if (j == NULL || json_is_null(j)) return NULL;
+    return holds_nul(j) ? tl_xstrdup("\xff") : tl_json_canonical(j);
+}
+
 /* Is `name` one of the blank-separated words? */
 static bool listed(const char *words, const char *name) {
     size_t n = strlen(name);

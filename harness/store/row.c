@@ -9,7 +9,8 @@ tl_col col_int(int64_t v) {
 }
 
 tl_col col_real(double v) {
-    return isnan(v) ? (tl_col){.kind = TL_COL_NULL} : (tl_col){.kind = TL_COL_REAL, .r = v};
+    /* SQLite keeps no sign of a zero: it would read back other than it was written */
+    return isnan(v) ? (tl_col){.kind = TL_COL_NULL} : (tl_col){.kind = TL_COL_REAL, .r = v == 0 ? 0.0 : v};
 }
 
 tl_col col_text(const char *t) {

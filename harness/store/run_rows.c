@@ -7,12 +7,8 @@ const char *tl_store_phase_name(tl_store_phase p) {
     return (size_t)p < TL_COUNT(phases) ? phases[p] : "unknown";
 }
 
-static char *text_of(const json_t *j) {
-    return j == NULL || json_is_null(j) ? NULL : tl_json_canonical(j);
-}
-
 static tl_status state_row(tl_store *s, const char *run_id, int64_t session, const tl_store_state *t, tl_err *e) {
-    char *facts = text_of(t->facts);
+    char *facts = store_json_text(t->facts);
     const tl_col cols[] = {col_text(run_id), col_int(session), col_text(tl_store_phase_name(t->state)), col_int(t->t_ns),
                            col_text(t->reason), col_text(facts), col_int(t->wall_ns ? t->wall_ns : TL_STORE_NONE),
                            col_text(t->utc_offset)};
@@ -22,8 +18,8 @@ static tl_status state_row(tl_store *s, const char *run_id, int64_t session, con
 }
 
 tl_status tl_store_run_start(char id[TL_STORE_ID], tl_store *s, const tl_store_run *r, tl_err *e) {
-    char sha[65], *argv = text_of(r->argv), *env = text_of(r->env), *tally = text_of(r->tally), *git = text_of(r->git),
-                  *facts = text_of(r->facts);
+    char sha[65], *argv = store_json_text(r->argv), *env = store_json_text(r->env), *tally = store_json_text(r->tally), *git = store_json_text(r->git),
+                  *facts = store_json_text(r->facts);
     tl_os_ulid(id);
     tl_sha256_hex(r->plan ? r->plan : "", r->plan ? strlen(r->plan) : 0, sha);
     const tl_col cols[] = {col_text(id), col_text(r->kind), col_text(r->experiment_id), col_text(r->machine_id),
@@ -116,7 +112,7 @@ void tl_store_run_unlock(tl_store *s, const char *run_id) {
 /* ---- cells and trials ---- */
 
 tl_status tl_store_cell_add(tl_store *s, const tl_store_cell *c, tl_err *e) {
-    char *axes = text_of(c->axes), *facts = text_of(c->facts);
+    char *axes = store_json_text(c->axes), *facts = store_json_text(c->facts);
     const tl_col cols[] = {col_text(c->run_id), col_text(c->key), col_int(c->position), col_text(axes ? axes : "{}"),
                            col_text(c->model_sha256), col_text(facts)};
     tl_status st = store_write_begin(s, e);
@@ -127,7 +123,7 @@ tl_status tl_store_cell_add(tl_store *s, const tl_store_cell *c, tl_err *e) {
 }
 
 tl_status tl_store_trial_start(char id[TL_STORE_ID], tl_store *s, const tl_store_trial *t, tl_err *e) {
-    char *before = text_of(t->probe_before);
+    char *before = store_json_text(t->probe_before);
     tl_store_phase phase = TL_STORE_STARTED;
     int64_t session = 0;
     tl_os_ulid(id);
@@ -145,7 +141,7 @@ tl_status tl_store_trial_start(char id[TL_STORE_ID], tl_store *s, const tl_store
 }
 
 tl_status tl_store_trial_finish(tl_store *s, const tl_store_trial_end *t, tl_err *e) {
-    char *after = text_of(t->probe_after), *facts = text_of(t->facts);
+    char *after = store_json_text(t->probe_after), *facts = store_json_text(t->facts);
     const tl_col cols[] = {col_text(t->trial_id), col_int(t->finished), col_text(t->reason), col_text(t->cache_verified),
                            col_int(t->t_end_ns), col_text(after), col_text(facts)};
     tl_status st = store_write_begin(s, e);

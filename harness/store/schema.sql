@@ -80,7 +80,7 @@ CREATE TABLE run_state (
   facts TEXT CHECK (facts IS NULL OR json_valid(facts)), -- JSON
   wall_ns INTEGER CHECK (wall_ns > 0), -- resumed only: the new session's anchor
   utc_offset TEXT CHECK (utc_offset GLOB '[+-][0-9][0-9]:[0-9][0-9]'),
-  CHECK (state NOT IN ('failed', 'invalid') OR length(reason) > 0),
+  CHECK (state NOT IN ('failed', 'invalid') OR coalesce(length(reason), 0) > 0),
   CHECK ((state = 'resumed') = (wall_ns IS NOT NULL) AND (wall_ns IS NULL) = (utc_offset IS NULL))
 ) STRICT;
 CREATE INDEX run_state_run ON run_state (run);
@@ -128,7 +128,7 @@ CREATE TABLE trial_end (
   t_end_ns INTEGER NOT NULL,
   probe_after TEXT CHECK (probe_after IS NULL OR json_valid(probe_after)), -- JSON
   facts TEXT CHECK (facts IS NULL OR json_valid(facts)), -- JSON: flags, relabelling, engine counters
-  CHECK (finished = 1 OR length(reason) > 0)
+  CHECK (finished = 1 OR coalesce(length(reason), 0) > 0)
 ) STRICT;
 
 -- One request, whatever became of it. NULL times did not happen.
@@ -158,7 +158,7 @@ CREATE TABLE request (
   text_sha256 TEXT CHECK (length(text_sha256) = 64), -- of the answer
   last_object TEXT, -- the last record with usage or timings, verbatim
   UNIQUE (trial, position),
-  CHECK (outcome <> 'failed' OR length(error_class) > 0)
+  CHECK (outcome <> 'failed' OR coalesce(length(error_class), 0) > 0)
 ) STRICT;
 CREATE TRIGGER request_active BEFORE INSERT ON request
 WHEN EXISTS (SELECT 1 FROM trial_end WHERE trial = new.trial)
@@ -229,8 +229,8 @@ CREATE TABLE value (
   statistic TEXT, -- median ...
   formula TEXT, -- derived: what was computed
   source TEXT NOT NULL CHECK (json_valid(source)), -- JSON: official url, title, retrieved; cited who, where, when
-  CHECK ((number IS NULL) = (length(null_reason) > 0 AND null_reason IS NOT NULL)),
-  CHECK ((lo IS NULL) = (hi IS NULL) AND (lo IS NULL OR (lo <= hi AND length(interval) > 0 AND interval IS NOT NULL))),
+  CHECK ((number IS NULL) = (coalesce(length(null_reason), 0) > 0)),
+  CHECK ((lo IS NULL) = (hi IS NULL) AND (lo IS NULL OR (lo <= hi AND coalesce(length(interval), 0) > 0))),
   CHECK (cell IS NULL OR run IS NOT NULL),
   FOREIGN KEY (run, cell) REFERENCES cell (run, key)
 ) STRICT;

@@ -78,6 +78,9 @@ tl_status store_row_hash(uint8_t out[32], tl_buf *hints, tl_store *s, const char
 
 /* ---- json.c ---- */
 
+/* Canonical text for a column; NULL for NULL and JSON null. A NUL inside a string, which SQLite and jansson's own reading
+ * do not carry, gives a text that store_row refuses. Owned by the caller. */
+char *store_json_text(const json_t *j);
 /* The current row of a statement as an object: columns named in `json_columns` (blank separated; may be NULL) are parsed,
  * blobs become hex text. New reference. */
 json_t *store_row_json(sqlite3_stmt *st, const char *json_columns);
