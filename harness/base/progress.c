@@ -22,10 +22,11 @@ void tl_progress_start(tl_progress *p, const char *what, double total, double no
 }
 
 void tl_progress_set(tl_progress *p, double done, const char *detail, double now_s) {
+    bool again = p->done >= p->total && done >= p->total && p->shown; /* the last line was shown already */
     p->done = done;
     double wait = p->tty ? 0.1 : 10;
     bool last = done >= p->total;
-    if (p->quiet || (now_s - p->last_s < wait && !last)) return;
+    if (p->quiet || (again && !p->tty) || (now_s - p->last_s < wait && !last)) return;
     p->last_s = now_s;
     char eta[32] = "?";
     double gone = now_s - p->start_s, share = p->total > 0 ? done / p->total : 0;

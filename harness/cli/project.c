@@ -46,7 +46,7 @@ tl_status tl_project_overrides(json_t **out, tl_cli *c, tl_err *e) {
             json_decref(*out);
             *out = NULL;
             tl_fail(e, TL_INVALID, "--model %s: it must be NAME=FILE, NAME as in the experiment's axis", given);
-            return tl_remedy(e, "for example --model 400mb-q4_0=my.gguf");
+            return tl_remedy(e, "for example --model large-q4_0=my.gguf");
         }
         char *name = tl_xstrndup(given, (size_t)(eq - given));
         json_object_set_new(*out, name, json_string(eq + 1));

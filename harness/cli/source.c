@@ -1,6 +1,6 @@
 /* The data of a report: expressions and blocks answered from the store and shaped by lua/report.
  *
- * EXPR: EXPERIMENT[@MACHINE][#RUN].NAME[{axis=value,...}]   e.g. bandwidth-law.decode_rate{model=400mb-q4_0}
+ * EXPR: EXPERIMENT[@MACHINE][#RUN].NAME[{axis=value,...}]   e.g. bandwidth-law.decode_rate{model=large-q4_0}
  * MACHINE is a machine's name or id prefix; RUN a run's prefix; without either, the newest run that is done. */
 #include "cli/project.h"
 
@@ -38,7 +38,7 @@ static tl_status parse_expr(expr *x, const char *text, bool need_name, tl_err *e
     p += strspn(p, " ");
     if (ok && *p == 0) return TL_OK;
     tl_fail(e, TL_INVALID, "'%s' is not an expression (stopped at '%s')", text, p);
-    return tl_remedy(e, "write EXPERIMENT.NAME{axis=value}, as in bandwidth-law.decode_rate{model=400mb-q4_0}");
+    return tl_remedy(e, "write EXPERIMENT.NAME{axis=value}, as in bandwidth-law.decode_rate{model=large-q4_0}");
 }
 
 static tl_status find_run(char id[65], tl_source *s, const expr *x, tl_err *e) {
@@ -122,7 +122,6 @@ static json_t *as_value(tl_source *s, const json_t *row, const json_t *show, con
     json_object_set(out, "value", json_object_get(row, "number"));
     if (tl_str_eq(tl_json_str(row, "label", ""), "measured")) json_object_set_new(out, "source", run_source(show, run_id));
     else json_object_set(out, "source", json_object_get(row, "source"));
-    json_object_set_new(out, "run", json_string(run_id));
     size_t i;
     inputs = json_object_get(row, "inputs");
     if (json_array_size(inputs) > 0) {

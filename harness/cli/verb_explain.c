@@ -2,7 +2,7 @@
 #include "cli/project.h"
 
 static const tl_option options[] = {{.name = "lang", .arg = "LANG", .help = "zh-Hant, zh-Hans or en", .otherwise = "en"}, {0}};
-static const tl_example examples[] = {{"tally explain 'bandwidth-law.predicted{model=400mb-q4_0}'", "formula, inputs, and where each number is from"}, {0}};
+static const tl_example examples[] = {{"tally explain 'bandwidth-law.predicted{model=large-q4_0}'", "formula, inputs, and where each number is from"}, {0}};
 static const tl_exit exits[] = {{0, "explained"}, {2, "the command line is wrong"}, {4, "there is no such value"}, {0}};
 
 static tl_status run(tl_cli *c, tl_err *e) {
@@ -20,6 +20,7 @@ static tl_status run(tl_cli *c, tl_err *e) {
     TRY(f.value(&j, f.ctx, c->args[0], &(tl_report_pos){"command line", 1, 1}, e));
     if (c->json) tl_cli_print_json(c, j);
     else {
+        json_object_del(j, "stale"); /* the report's word; the value itself knows nothing of it */
         TRY(tl_value_from_json(&v, g, j, e));
         tl_value_explain(&b, v, lang);
         fputs(b.p, c->out);

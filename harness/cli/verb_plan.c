@@ -5,7 +5,7 @@
 
 static const tl_option options[] = {
     {.name = "set", .arg = "K=V", .help = "change a field or an axis of the experiment", .many = true},
-    {.name = "only", .arg = "CELLS", .help = "plan only these cells: model=400mb-q4_0", .many = true},
+    {.name = "only", .arg = "CELLS", .help = "plan only these cells: model=large-q4_0", .many = true},
     {.name = "model", .arg = "NAME=FILE", .help = "use this .gguf for the model NAME of the experiment", .many = true, .complete = TL_COMPLETE_FILE},
     {.name = "engine", .arg = "NAME", .help = "an adapter of lua/engine/", .otherwise = "the experiment's"},
     {.name = "text", .help = "print the canonical text that is hashed and stored"},

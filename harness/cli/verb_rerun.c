@@ -4,7 +4,7 @@
 #include <math.h>
 
 static const tl_option options[] = {
-    {.name = "only", .arg = "CELLS", .help = "re-run only these cells: model=400mb-q4_0", .many = true},
+    {.name = "only", .arg = "CELLS", .help = "re-run only these cells: model=large-q4_0", .many = true},
     {.name = "set", .arg = "K=V", .help = "change a field of the published plan; the verdict will say so", .many = true},
     {.name = "model", .arg = "NAME=FILE", .help = "use this .gguf for the model NAME", .many = true, .complete = TL_COMPLETE_FILE},
     {.name = "engine", .arg = "NAME", .help = "an adapter of lua/engine/", .otherwise = "the published one"},
@@ -15,7 +15,7 @@ static const tl_option options[] = {
     {0}};
 static const tl_example examples[] = {
     {"tally rerun build/reports/bandwidth-law/report.html#fig-1", "run figure 1 on this machine and compare"},
-    {"tally rerun report.html#fig-1 --only model=400mb-q4_0 --yes", "one cell, without asking"},
+    {"tally rerun report.html#fig-1 --only model=large-q4_0 --yes", "one cell, without asking"},
     {0}};
 static const tl_exit exits[] = {{0, "exact, equivalent or explained"},
                                 {1, "different, or the run failed"},

@@ -3,7 +3,7 @@
 
 static const tl_option options[] = {
     {.name = "set", .arg = "K=V", .help = "change a field or an axis of the experiment", .many = true},
-    {.name = "only", .arg = "CELLS", .help = "run only these cells: model=400mb-q4_0", .many = true},
+    {.name = "only", .arg = "CELLS", .help = "run only these cells: model=large-q4_0", .many = true},
     {.name = "model", .arg = "NAME=FILE", .help = "use this .gguf for the model NAME of the experiment", .many = true, .complete = TL_COMPLETE_FILE},
     {.name = "engine", .arg = "NAME", .help = "an adapter of lua/engine/", .otherwise = "the experiment's"},
     {.name = "engine-bin", .arg = "FILE", .help = "the engine's program", .otherwise = "found on PATH, then in tally's cache", .complete = TL_COMPLETE_FILE},
@@ -14,7 +14,7 @@ static const tl_option options[] = {
 
 static const tl_example examples[] = {
     {"tally run bandwidth-law", "run day 10 on this machine"},
-    {"tally run experiments/measure/bandwidth-law.lua --set max=3 --only model=400mb-q4_0", "a quick look at one cell"},
+    {"tally run experiments/measure/bandwidth-law.lua --set max=3 --only model=large-q4_0", "a quick look at one cell"},
     {"tally run bandwidth-law --resume 01J9", "go on after Ctrl-C, a crash or a full disk"},
     {0}};
 
