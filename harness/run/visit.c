@@ -220,7 +220,8 @@ static tl_status finish_trial(block *b, tl_status so_far, tl_err *e) {
                               json_object_get(after, "bandwidth"));
     char verified[64];
     snprintf(verified, sizeof verified, b->cached == 0 ? "cold (0 cached)" : "%.0f tokens cached", b->cached);
-    tl_store_trial_end end = {.trial_id = b->trial_id, .finished = so_far == TL_OK, .reason = so_far == TL_OK ? NULL : e->msg,
+    tl_store_trial_end end = {.trial_id = b->trial_id, .finished = so_far == TL_OK,
+                              .reason = so_far == TL_OK || e == NULL ? NULL : e->msg,
                               .cache_verified = b->ok ? verified : NULL, .t_end_ns = run_t(c, tl_clock_now()),
                               .probe_after = after, .facts = facts};
     tl_err mine = {0};
