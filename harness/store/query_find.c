@@ -122,7 +122,7 @@ tl_status tl_store_describe(json_t **out, tl_store *s, const char *table, const 
 
 /* ---- free queries ---- */
 
-#define SELECT_ROWS_MAX 1000000u
+#define SELECT_ROWS_MAX 250000u
 
 /* Only reading passes. ATTACH, PRAGMA and transactions count as read-only statements to SQLite, so its own
  * sqlite3_stmt_readonly alone is not enough. */

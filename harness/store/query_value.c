@@ -21,7 +21,7 @@ tl_status tl_store_values(json_t **out, tl_store *s, const char *run_id, const c
 /* ---- trees ---- */
 
 #define DEPTH_MAX 64
-#define NODES_MAX 100000u
+#define NODES_MAX 20000u
 
 typedef struct tree {
     tl_store *s;
