@@ -203,6 +203,14 @@ static json_t *used_models(const tl_plan *plan) {
     return used;
 }
 
+tl_status tl_project_engine(tl_project *p, tl_err *e) {
+    if (tl_cli_text(p->c, "endpoint", NULL) != NULL) return TL_OK;
+    char *path = NULL;
+    tl_status st = tl_engine_find(&path, p->adapter, tl_cli_text(p->c, "engine-bin", NULL), e);
+    free(path);
+    return st;
+}
+
 tl_status tl_project_models(tl_project *p, bool dry, tl_err *e) {
     json_t *overrides = NULL, *used = used_models(p->plan);
     char *cache = tl_path_cache();

@@ -26,6 +26,8 @@ typedef struct tl_project {
 tl_status tl_project_open(tl_project **out, tl_cli *c, const char *experiment, const char *text, tl_err *e) TL_MUST_USE;
 /* From a stored or published plan text and script text. */
 tl_status tl_project_from_plan(tl_project **out, tl_cli *c, const char *plan_text, const char *script_text, tl_err *e) TL_MUST_USE;
+/* Is there an engine to start? Asked before gigabytes are written and hashed. TL_MISSING with the remedy. */
+tl_status tl_project_engine(tl_project *p, tl_err *e) TL_MUST_USE;
 /* Finds, writes and hashes the models; with --model NAME=FILE of c. dry: writes nothing. */
 tl_status tl_project_models(tl_project *p, bool dry, tl_err *e) TL_MUST_USE;
 tl_run_hooks tl_project_hooks(tl_project *p);

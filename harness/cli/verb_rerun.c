@@ -128,6 +128,7 @@ static tl_status run_and_compare(json_t **result, char run_id[TL_STORE_ID], tl_c
     json_t *argv = tl_project_argv(c), *version = tl_version_json(), *own = NULL;
     tl_status st = TL_OK;
     TRY(tl_project_store(&store, c, TL_STORE_WRITE, e));
+    TRY(tl_project_engine(p, e));
     TRY(tl_project_models(p, false, e));
     tl_run_spec spec = {.store = store, .plan = p->plan, .kind = "rerun", .rerun_of = tl_json_str(published, "run", ""), .root = p->root,
                         .script_text = p->text, .adapter = p->adapter, .engine_binary = tl_cli_text(c, "engine-bin", NULL),

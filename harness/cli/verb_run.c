@@ -81,6 +81,7 @@ static tl_status run(tl_cli *c, tl_err *e) {
     TRY(parse_budget(&budget, c, e));
     TRY(tl_project_open(&p, c, c->args[0], NULL, e));
     TRY(tl_project_store(&store, c, TL_STORE_WRITE, e));
+    TRY(tl_project_engine(p, e));
     TRY(tl_project_models(p, false, e));
     tl_run_spec spec = {.store = store, .plan = p->plan, .kind = "experiment", .root = p->root, .script_text = p->text,
                         .adapter = p->adapter, .engine_binary = tl_cli_text(c, "engine-bin", NULL),

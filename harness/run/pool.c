@@ -42,8 +42,8 @@ static void keep_log(tl_run_pool *p, tl_run_engine *g) {
 
 static void drop(tl_run_pool *p, size_t i) {
     tl_run_engine *g = p->v[i];
-    tl_engine_stop(g->engine);
-    keep_log(p, g);
+    if (g->engine != NULL) tl_engine_stop(g->engine);
+    keep_log(p, g); /* also of one that never became ready */
     tl_load_pool_free(g->prompts);
     tl_engine_free(g->engine);
     free(g->key);

@@ -2,6 +2,7 @@
 # cli_errors.sh TALLY SOURCE_DIR: the errors people will meet. Each must name file, line or value, say what to do, and end
 # with the documented exit code. No engine is needed.
 tally=$1 source=$2
+[ -x "$tally" ] || { echo "usage: $0 TALLY SOURCE_DIR"; exit 2; }
 dir=$(mktemp -d) || exit 1
 trap 'chmod -R u+w "$dir" 2>/dev/null; [ -n "${mounted:-}" ] && umount "$mounted" 2>/dev/null; rm -rf "$dir"' EXIT
 passed=0 failed=0 skipped=0
@@ -41,6 +42,7 @@ L
 }
 
 # ---- the experiment file
+experiment valid ''
 experiment typo 'repeets = { min = 1 },'
 expect "unknown field" 2 "experiments/measure/typo.lua:6" "unknown field 'repeets'" "did you mean 'repeats'" -- "$tally" plan typo
 experiment type 'repeats = { min = "three" },'
@@ -60,15 +62,14 @@ expect "unknown experiment" 4 "no experiment 'typ'" "did you mean" -- "$tally" p
 expect "unknown verb" 2 "did you mean" -- "$tally" rnu
 expect "unknown option" 2 "--josn" "did you mean" -- "$tally" list runs --josn
 expect "set of an unknown field" 2 "nope" -- "$tally" plan valid --set nope=3
-experiment valid ''
 
 # ---- models
 expect "model missing" 4 "no file" "m.gguf" -- "$tally" run valid
 printf 'not a model at all, but long enough to be read as a header\n' >m.gguf
 expect "not a GGUF" 2 "m.gguf" -- "$tally" run valid
-"$tally" synth --size 3MB --quant q8_0 --answer 8 -o full.gguf >/dev/null 2>&1
-head -c 1500000 full.gguf >m.gguf
-expect "truncated model" 2 "m.gguf" "1500000" -- "$tally" run valid
+"$tally" synth --size 20MB --quant q8_0 --answer 8 -o full.gguf >/dev/null 2>&1
+head -c 15000000 full.gguf >m.gguf
+expect "truncated model" 2 "m.gguf" "15000000" -- "$tally" run valid
 cp full.gguf m.gguf
 
 # ---- the engine

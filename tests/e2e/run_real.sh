@@ -2,6 +2,7 @@
 # run_real.sh TALLY SOURCE_DIR: the whole flow on the real llama-server: run, report, re-run on the same machine, re-run
 # with another model, kill -9 and resume, Ctrl-C, a server that is killed. Exit 77 (skipped) when there is no engine.
 tally=$1 source=$2
+[ -x "$tally" ] || { echo "usage: $0 TALLY SOURCE_DIR"; exit 2; }
 cache=${TALLY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tally}
 command -v llama-server >/dev/null || [ -x "$cache/llama.cpp/bin/llama-server" ] || {
   echo "skipped: no llama-server on PATH or in $cache (sh experiments/engine-setup)"; exit 77; }
