@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "os/os_impl.h"
@@ -27,8 +28,15 @@ static tl_status held_by_other(int fd, const char *path, tl_err *e) {
     return TL_CONFLICT;
 }
 
+/* Whoever holds the lock may remove its file: then what was opened here is no longer what the name means. */
+static bool still_named(int fd, const char *path) {
+    struct stat held, named;
+    return fstat(fd, &held) == 0 && stat(path, &named) == 0 && held.st_ino == named.st_ino && held.st_dev == named.st_dev;
+}
+
 tl_status tl_lock_take(tl_lock **out, const char *path, tl_err *e) {
     *out = NULL;
+again:;
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0) return tl_file_fail("lock", path, errno, e);
     int rc;
@@ -39,6 +47,10 @@ tl_status tl_lock_take(tl_lock **out, const char *path, tl_err *e) {
             errno == EWOULDBLOCK ? held_by_other(fd, path, e) : tl_file_fail("lock", path, errno, e);
         close(fd);
         return st;
+    }
+    if (!still_named(fd, path)) {
+        close(fd);
+        goto again;
     }
     char when[32], text[96];
     tl_clock_iso8601(when, tl_clock_wall_ns());

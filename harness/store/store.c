@@ -82,12 +82,16 @@ out:
     return st;
 }
 
+/* Nothing is written before this has passed: somebody else's file stays as it is, its journal mode included. */
 static tl_status check_owner(tl_store *s, tl_err *e) {
     int64_t application = 0, version = 0, tables = 0;
     tl_status st = TL_OK;
-    TRY(read_int(&application, s, "PRAGMA application_id", e));
-    TRY(read_int(&version, s, "PRAGMA user_version", e));
-    TRY(read_int(&tables, s, "SELECT count(*) FROM sqlite_master", e));
+    TRY(store_exec(s, "BEGIN", e)); /* one state: another process may be creating the schema */
+    st = read_int(&application, s, "PRAGMA application_id", e);
+    if (st == TL_OK) st = read_int(&version, s, "PRAGMA user_version", e);
+    if (st == TL_OK) st = read_int(&tables, s, "SELECT count(*) FROM sqlite_master", e);
+    sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL);
+    if (st != TL_OK) goto out;
     if (application == 0 && version == 0 && tables == 0 && s->mode == TL_STORE_WRITE) TRY(create_if_empty(s, e));
     else if (application != TL_STORE_APPLICATION_ID) {
         st = tl_fail(e, TL_INVALID, "%s is an SQLite database of another program", s->path);
@@ -101,26 +105,63 @@ out:
     return st;
 }
 
-static tl_status settings(tl_store *s, const tl_store_options *o, tl_err *e) {
-    char fs[32];
-    tl_fs_type(fs, s->path);
-    bool network = (o && o->network_fs) || tl_fs_is_network(fs);
-    sqlite3_busy_timeout(s->db, o && o->busy_ms ? o->busy_ms : 30000);
+static int busy_ms(const tl_store_options *o) {
+    return o && o->busy_ms ? o->busy_ms : 30000;
+}
+
+static tl_status connection_settings(tl_store *s, const tl_store_options *o, tl_err *e) {
+    sqlite3_busy_timeout(s->db, busy_ms(o));
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, s->mode == TL_STORE_FOREIGN, NULL);
     /* our own CHECKs use json_valid(), which an untrusted schema may not */
     tl_status st = s->mode == TL_STORE_FOREIGN ? store_exec(s, "PRAGMA trusted_schema=OFF;", e) : TL_OK;
-    if (st != TL_OK) return st;
-    st = store_exec(s, "PRAGMA foreign_keys=ON; PRAGMA recursive_triggers=ON; PRAGMA cell_size_check=ON;", e);
-    if (st != TL_OK || s->mode != TL_STORE_WRITE) return st;
-    if (network) tl_log(TL_LOG_WARN, "%s lies on a network file system (%s): slower and, with broken locks, unsafe", s->path, fs);
-    st = store_exec(s, network ? "PRAGMA journal_mode=DELETE; PRAGMA synchronous=FULL;" : "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;", e);
-    if (st == TL_OK && o && o->max_bytes > 0) {
-        char sql[96];
-        int64_t page = 4096;
-        st = read_int(&page, s, "PRAGMA page_size", e);
-        snprintf(sql, sizeof sql, "PRAGMA max_page_count=%" PRId64, o->max_bytes / (page > 0 ? page : 4096) + 1);
-        if (st == TL_OK) st = store_exec(s, sql, e);
+    return st == TL_OK ? store_exec(s, "PRAGMA foreign_keys=ON; PRAGMA recursive_triggers=ON; PRAGMA cell_size_check=ON;", e) : st;
+}
+
+/* The change to WAL needs the file for a moment alone, and SQLite does not always wait for it by itself. */
+static tl_status set_journal(tl_store *s, const char *sql, int wait_ms, tl_err *e) {
+    for (int waited = 0;; waited += 10) {
+        int rc = sqlite3_exec(s->db, sql, NULL, NULL, NULL);
+        if (rc == SQLITE_OK) return TL_OK;
+        if ((rc & 0xff) != SQLITE_BUSY || waited >= wait_ms) return store_sql_fail(s, rc, "opening", e);
+        tl_sleep_ns(10 * TL_MS);
     }
+}
+
+static tl_status file_settings(tl_store *s, const tl_store_options *o, tl_err *e) {
+    char fs[32];
+    int64_t page = 4096;
+    if (s->mode != TL_STORE_WRITE) return TL_OK;
+    tl_fs_type(fs, s->path);
+    bool network = (o && o->network_fs) || tl_fs_is_network(fs);
+    if (network) tl_log(TL_LOG_WARN, "%s lies on a network file system (%s): slower and, with broken locks, unsafe", s->path, fs);
+    tl_status st = set_journal(s, network ? "PRAGMA journal_mode=DELETE; PRAGMA synchronous=FULL;" : "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
+                               busy_ms(o), e);
+    if (st != TL_OK || o == NULL || o->max_bytes <= 0) return st;
+    char sql[96];
+    st = read_int(&page, s, "PRAGMA page_size", e);
+    snprintf(sql, sizeof sql, "PRAGMA max_page_count=%" PRId64, o->max_bytes / (page > 0 ? page : 4096) + 1);
+    return st == TL_OK ? store_exec(s, sql, e) : st;
+}
+
+/* A file that came from elsewhere: its pages are checked before anything is believed. Rows in a -wal beside it would be
+ * silently left out of an immutable reading. */
+static tl_status check_foreign(tl_store *s, tl_err *e) {
+    tl_file_facts wal;
+    sqlite3_stmt *q = NULL;
+    char *path = tl_xprintf("%s-wal", s->path);
+    tl_status st = tl_file_stat(&wal, path, e);
+    if (st == TL_OK && wal.exists && wal.size_bytes > 0) {
+        st = tl_fail(e, TL_INVALID, "%s is not complete: rows stand in %s", s->path, path);
+        tl_remedy(e, "open it once with its owner's tally, or make a copy with VACUUM INTO");
+    }
+    free(path);
+    if (st == TL_OK) st = store_prepare(&q, s, "PRAGMA quick_check(1)", e);
+    if (st != TL_OK) return st;
+    int rc = sqlite3_step(q);
+    const char *text = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(q, 0) : NULL;
+    if (rc != SQLITE_ROW) st = store_sql_fail(s, rc, "checking", e);
+    else if (!tl_str_eq(text, "ok")) st = tl_fail(e, TL_INVALID, "%s is damaged: %.300s", s->path, text ? text : "");
+    sqlite3_finalize(q);
     return st;
 }
 
@@ -155,10 +196,12 @@ tl_status tl_store_open(tl_store **out, const char *path, const tl_store_options
     s->mode = opt ? opt->mode : TL_STORE_WRITE;
     tl_status st = TL_OK;
     TRY(open_file(s, e));
-    sqlite3_busy_timeout(s->db, opt && opt->busy_ms ? opt->busy_ms : 30000);
+    sqlite3_busy_timeout(s->db, busy_ms(opt));
     TRY(read_int(&ignored, s, "PRAGMA schema_version", e)); /* not a database: said here */
-    TRY(settings(s, opt, e));
+    TRY(connection_settings(s, opt, e));
     TRY(check_owner(s, e));
+    if (s->mode == TL_STORE_FOREIGN) TRY(check_foreign(s, e));
+    TRY(file_settings(s, opt, e));
     *out = s;
     s = NULL;
 out:

@@ -42,9 +42,13 @@ static void absent_and_foreign_files_are_refused(void **state) {
     assert_int_equal(sqlite3_open(other, &db), SQLITE_OK);
     assert_int_equal(sqlite3_exec(db, "CREATE TABLE diary (day TEXT)", NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
+    char before[65], after[65];
+    ok(tl_file_sha256(before, other, NULL, NULL, e));
     refused(TL_INVALID, "another program", try_open(f, other, TL_STORE_WRITE, e));
     refused(TL_INVALID, "another program", try_open(f, other, TL_STORE_READ, e));
-    assert_int_equal(raw_int(other, "SELECT count(*) FROM sqlite_master"), 1);
+    refused(TL_INVALID, "another program", try_open(f, other, TL_STORE_FOREIGN, e));
+    ok(tl_file_sha256(after, other, NULL, NULL, e));
+    assert_string_equal(before, after); /* not even its journal mode */
     refused(TL_IO, "no/such", try_open(f, deep, TL_STORE_WRITE, e));
     refused(TL_IO, "", try_open(f, f->dir, TL_STORE_WRITE, e));
     ok(tl_file_write(empty, "", 0, e));
@@ -233,6 +237,11 @@ static void kill_9_loses_nothing_acknowledged(void **state) {
     f->s = open_mode(f->path, TL_STORE_WRITE);
 }
 
+static void a_foreign_file_with_a_wal_is_incomplete(void **state) {
+    fx *f = *state; /* still open: its rows stand in the -wal */
+    refused(TL_INVALID, "not complete", try_open(f, f->path, TL_STORE_FOREIGN, e));
+}
+
 static void readers_see_only_what_is_committed(void **state) {
     fx *f = *state;
     tl_store *reader = open_mode(f->path, TL_STORE_READ);
@@ -416,7 +425,7 @@ int main(void) {
         WITH(fx_setup, absent_and_foreign_files_are_refused), WITH(fx_filled, a_newer_version_is_refused),
         WITH(fx_filled, a_store_opened_for_reading_is_not_written), WITH(fx_filled, a_locked_database_is_said_to_be_locked),
         WITH(fx_filled, one_run_has_one_process), WITH(fx_setup, eight_processes_create_it_at_once),
-        WITH(fx_filled, kill_9_loses_nothing_acknowledged), WITH(fx_filled, readers_see_only_what_is_committed),
+        WITH(fx_filled, kill_9_loses_nothing_acknowledged), WITH(fx_filled, readers_see_only_what_is_committed), WITH(fx_filled, a_foreign_file_with_a_wal_is_incomplete),
         WITH(fx_filled, a_full_database_keeps_what_it_has), WITH(fx_filled, a_batch_that_met_a_full_disk_is_lost_as_a_whole),
         WITH(fx_setup, a_full_disk_keeps_what_it_has), WITH(fx_filled, a_read_only_folder_is_said_and_can_be_read),
         WITH(fx_setup, a_store_on_a_network_disk_has_no_wal),
