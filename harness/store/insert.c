@@ -143,6 +143,7 @@ tl_status tl_store_telemetry_add(tl_store *s, const char *run_id, const char *tr
 
 static tl_status check_value(const tl_store_value *v, tl_err *e) {
     if (isinf(v->number) || isinf(v->lo) || isinf(v->hi)) return tl_fail(e, TL_INVALID, "value '%s' is infinite", v->name ? v->name : "?");
+    if (isnan(v->lo) != isnan(v->hi)) return tl_fail(e, TL_INVALID, "value '%s' has half an interval", v->name ? v->name : "?");
     if (isnan(v->number) && v->null_reason == NULL)
         return tl_fail(e, TL_INVALID, "value '%s' is undefined and says no reason", v->name ? v->name : "?");
     if (v->label == NULL || v->unit == NULL) {

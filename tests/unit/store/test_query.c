@@ -238,6 +238,8 @@ static void values_and_their_trees(void **state) {
     json_t *v = NULL, *t = NULL;
     ok(tl_store_values(&v, f->s, NULL, NULL, NULL, e));
     size_is(v, "", 4);
+    text_is(v, "0.name", "decode_rate"); /* newest first */
+    text_is(v, "3.name", "bandwidth");
     json_decref(v);
     ok(tl_store_values(&v, f->s, f->run, "a", "predicted", e));
     size_is(v, "", 1);
