@@ -369,6 +369,17 @@ static void a_full_disk_keeps_what_it_has(void **state) {
 #endif
 }
 
+/* Also when the test has failed half-way. */
+static int disk_teardown(void **state) {
+#ifdef __linux__
+    fx *f = *state;
+    char *disk = tl_path_join(f->dir, "disk");
+    umount2(disk, MNT_DETACH);
+    free(disk);
+#endif
+    return fx_teardown(state);
+}
+
 static void read_only_there(fx *f, int n) {
     tl_store *s = NULL;
     tl_err e = {0};
@@ -427,7 +438,7 @@ int main(void) {
         WITH(fx_filled, one_run_has_one_process), WITH(fx_setup, eight_processes_create_it_at_once),
         WITH(fx_filled, kill_9_loses_nothing_acknowledged), WITH(fx_filled, readers_see_only_what_is_committed), WITH(fx_filled, a_foreign_file_with_a_wal_is_incomplete),
         WITH(fx_filled, a_full_database_keeps_what_it_has), WITH(fx_filled, a_batch_that_met_a_full_disk_is_lost_as_a_whole),
-        WITH(fx_setup, a_full_disk_keeps_what_it_has), WITH(fx_filled, a_read_only_folder_is_said_and_can_be_read),
+        cmocka_unit_test_setup_teardown(a_full_disk_keeps_what_it_has, fx_setup, disk_teardown), WITH(fx_filled, a_read_only_folder_is_said_and_can_be_read),
         WITH(fx_setup, a_store_on_a_network_disk_has_no_wal),
     };
     return cmocka_run_group_tests_name("store processes", tests, NULL, NULL);
