@@ -1,29 +1,27 @@
 #!/bin/sh
 # Checks that each module includes only what layers.txt allows, and third-party headers only where owners.txt says.
 cd "$(dirname "$0")/../.." || exit 2
-bad=0
-for dir in harness/*/; do
-  m=$(basename "$dir")
-  allowed=$(sed -n "s/#.*//; s/^$m: *//p" tests/lint/layers.txt | tr -d '+')
-  grep -q "^$m:" tests/lint/layers.txt || { echo "harness/$m: not in tests/lint/layers.txt"; bad=1; continue; }
-  # quoted includes of other modules
-  for inc in $(grep -hoE '^#include "[a-z0-9]+/' "$dir"*.[ch] 2>/dev/null | sed 's/.*"//; s/\///' | sort -u); do
-    [ "$inc" = "$m" ] && continue
-    case " $allowed " in *" $inc "*) ;; *) echo "harness/$m includes $inc/, which layers.txt does not allow"; bad=1 ;; esac
+{
+  for dir in harness/*/; do
+    m=$(basename "$dir")
+    grep -q "^$m:" tests/lint/layers.txt || echo "tests/lint/layers.txt:1: has no line for harness/$m"
+    allowed=$(sed -n "s/#.*//; s/^$m: *//p" tests/lint/layers.txt | tr -d '+')
+    # FILE:LINE:#include "module/header.h"
+    grep -nE '^ *# *include "[a-z0-9_]+/' "$dir"*.[ch] /dev/null | while IFS= read -r hit; do
+      place=$(printf '%s\n' "$hit" | cut -d: -f1,2)
+      header=${hit#*\"}; header=${header%%\"*}
+      [ "${header%%/*}" = "$m" ] && continue
+      case " $allowed " in *" ${header%%/*} "*) ;; *) echo "$place: includes $header, which layers.txt does not allow to $m" ;; esac
+      case $header in *_impl.h) echo "$place: includes the private header $header of another module" ;; esac
+    done
   done
-  # private headers of other modules
-  for inc in $(grep -hoE '^#include "[a-z0-9]+/[a-z0-9_]+_impl\.h"' "$dir"*.[ch] 2>/dev/null | sed 's/.*"\(.*\)"/\1/'); do
-    case $inc in "$m"/*) ;; *) echo "harness/$m includes the private header $inc"; bad=1 ;; esac
+  grep -v '^#' tests/lint/owners.txt | while IFS= read -r line; do
+    pattern=${line%%: *} owners=${line##*: }
+    grep -nE "^ *# *include <($pattern)" harness/*/*.[ch] | while IFS= read -r hit; do
+      file=${hit%%:*}
+      m=$(basename "$(dirname "$file")")
+      case " $owners " in *" $m "*) ;; *) echo "$(printf '%s\n' "$hit" | cut -d: -f1,2): includes <$pattern>, which belongs to: $owners" ;; esac
+    done
   done
-  # functions of platforms live in harness/os
-done
-grep -v '^#' tests/lint/owners.txt | while IFS= read -r line; do
-  pattern=${line%%: *}; owners=${line##*: }
-  for f in $(grep -lE "^#include <($pattern)" harness/*/*.[ch] 2>/dev/null); do
-    m=$(basename "$(dirname "$f")")
-    case " $owners " in *" $m "*) ;; *) echo "$f includes <$pattern>, which belongs to: $owners"; echo x >> /tmp/.tally-lint.$$ ;; esac
-  done
-done
-[ -f /tmp/.tally-lint.$$ ] && { rm -f /tmp/.tally-lint.$$; bad=1; }
-[ $bad = 0 ] && echo "layers: ok"
-exit $bad
+} | { ! grep .; } || exit 1
+echo "layers: ok"
