@@ -262,7 +262,7 @@ tl_status tl_store_verify(tl_store_verdict *out, tl_store *s, const char *expect
     if (st != TL_OK || out->findings == 0) return st;
     tl_fail(err, TL_REFUSED, "%s: %" PRId64 " %s that tally did not write; the first: %s", s->path, out->findings,
             out->findings == 1 ? "change" : "changes", a.first);
-    return tl_remedy(err, "compare with a copy (tally export) or with a report that was made before");
+    return tl_remedy(err, "compare with an earlier copy or with a report that was made before");
 }
 
 tl_status tl_store_head(char out[65], tl_store *s, tl_err *e) {
