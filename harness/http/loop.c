@@ -226,7 +226,7 @@ static void call_done(tl_http_loop *loop) {
 static tl_status cancel_all(tl_http_loop *loop, tl_err *e) {
     tl_http_req *r;
     loop->cancelling = true;
-    while (loop->timers != NULL) drop_timer(loop->timers); /* NOLINT: it takes the first out of the list before it frees it */
+    while (loop->timers != NULL) drop_timer(loop->timers); /* NOLINT: each has left the list before it is freed */
     while ((r = list_first(&loop->active)) != NULL) {
         if (r->state == REQ_NEW) { /* opened only */
             tl_http_close_socket(r);
