@@ -67,7 +67,7 @@ static tl_status list_stored(json_t **out, tl_cli *c, const char *what, tl_err *
     if (st != TL_OK) return st;
     if (tl_str_eq(what, "runs")) st = tl_store_runs(out, s, NULL, limit, e);
     else if (tl_str_eq(what, "figures")) st = tl_store_figures(out, s, NULL, e);
-    else st = tl_store_select(out, s, "SELECT sha256, name, bytes FROM model ORDER BY name", e);
+    else st = tl_store_select(out, s, "SELECT id AS sha256, name, bytes FROM model ORDER BY name", e);
     tl_store_close(s);
     return st;
 }

@@ -405,6 +405,12 @@ static void cell_extra(const json_t *cell, const json_t *column, const char **un
     *label = l != rep_value_label(column) ? l : REP_NONE;
 }
 
+/* A ratio's unit is "1", which nobody writes. */
+static const char *header_unit(const json_t *column) {
+    const char *u = tl_json_str(column, "unit", "");
+    return strcmp(u, "1") == 0 ? "" : u;
+}
+
 static void table_html(tl_buf *b, const rep *r, const rep_block *k) {
     const json_t *columns = json_object_get(k->json, "columns"), *c, *row, *cell;
     size_t i, j;
@@ -413,7 +419,7 @@ static void table_html(tl_buf *b, const rep *r, const rep_block *k) {
     json_array_foreach(columns, i, c) {
         tl_buf_str(b, "<th scope=\"col\">");
         tl_buf_html(b, tl_json_str(c, "title", ""));
-        if (tl_json_str(c, "unit", "")[0]) tl_buf_str(b, " "), tl_buf_html(b, tl_json_str(c, "unit", ""));
+        if (header_unit(c)[0]) tl_buf_str(b, " "), tl_buf_html(b, header_unit(c));
         if (rep_value_label(c) != REP_NONE) tl_buf_str(b, "<br/>");
         rep_chip_html(b, r, rep_value_label(c), 0);
         tl_buf_str(b, "</th>");
@@ -435,7 +441,7 @@ static void table_html(tl_buf *b, const rep *r, const rep_block *k) {
                            ? ""
                            : " class=\"n\"");
             tl_buf_html(b, tl_json_str(c, "title", ""));
-            if (tl_json_str(c, "unit", "")[0]) tl_buf_str(b, " "), tl_buf_html(b, tl_json_str(c, "unit", ""));
+            if (header_unit(c)[0]) tl_buf_str(b, " "), tl_buf_html(b, header_unit(c));
             rep_chip_html(b, r, rep_value_label(c), 0);
             tl_buf_str(b, "</span><span>");
             tl_buf_html(b, json_is_null(cell) ? r->w->missing : t.p);
@@ -538,7 +544,7 @@ static void table_text(tl_buf *b, const rep *r, const rep_block *k) {
     tl_buf_str(b, "|");
     json_array_foreach(columns, i, c) {
         tl_buf_str(b, " "), rep_md(b, tl_json_str(c, "title", ""));
-        if (tl_json_str(c, "unit", "")[0]) tl_buf_str(b, " "), rep_md(b, tl_json_str(c, "unit", ""));
+        if (header_unit(c)[0]) tl_buf_str(b, " "), rep_md(b, header_unit(c));
         rep_label l = rep_value_label(c);
         if (l != REP_NONE) tl_buf_fmt(b, "%s%s%s", r->w->open, r->w->label[l], r->w->close);
         tl_buf_str(b, " |");

@@ -20,19 +20,11 @@ local function points_of(cells, x_name, y_name)
   return out
 end
 
--- The stored prediction as a line, and its interval as a band, through the predictions of the cells in order of x.
+-- The stored prediction as a line with its interval as a band, through the predictions of the cells in order of x.
 local function prediction(cells, x_name, name, lang)
-  local line, band = {}, {}
-  for _, p in ipairs(points_of(cells, x_name, name)) do
-    line[#line + 1] = { x = p.x, y = p.y }
-    if p.ylo and p.yhi then band[#band + 1] = { x = p.x, y = p.y, ylo = p.ylo, yhi = p.yhi } end
-  end
-  local series = {}
-  if #band > 1 then series[#series + 1] = { name = words.part("band", lang), label = "derived", kind = "band", points = band } end
-  if #line > 0 then
-    series[#series + 1] = { name = words.metric(name, lang), label = "derived", kind = #line > 1 and "line" or "points", points = line }
-  end
-  return series
+  local line = points_of(cells, x_name, name)
+  for _, p in ipairs(line) do p.text = nil end
+  return { name = words.metric(name, lang), label = "derived", kind = #line > 1 and "line" or "points", points = line }
 end
 
 local function axis(name, unit, log, lang)
@@ -60,7 +52,7 @@ function figure.build(arg)
             remedy = "run the experiment to its end, or name other metrics in its figures" }, 0)
   end
   local series = {}
-  if s.line then series = prediction(cells, s.x, s.line, lang) end
+  if s.line then series[1] = prediction(cells, s.x, s.line, lang) end
   if s.points then
     series[#series + 1] = { name = words.metric(s.points, lang), label = "derived", kind = "points", points = points_of(cells, s.x, s.points) }
   end

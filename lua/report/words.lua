@@ -18,7 +18,6 @@ local metrics = {
 
 local parts = {
   measured = { zh = "實測（95 % 區間）", hans = "实测（95 % 区间）", en = "measured (95 % interval)" },
-  band     = { zh = "推算區間", hans = "推算区间", en = "predicted interval" },
 }
 
 local function pick(entry, lang)

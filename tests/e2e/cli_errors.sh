@@ -64,19 +64,19 @@ expect "unknown option" 2 "--josn" "did you mean" -- "$tally" list runs --josn
 expect "set of an unknown field" 2 "nope" -- "$tally" plan valid --set nope=3
 
 # ---- models
-expect "model missing" 4 "no file" "m.gguf" -- "$tally" run valid
+printf '#!/bin/sh\necho "error: failed to load model: out of luck" >&2\nexit 1\n' >fake-server
+chmod +x fake-server
+expect "model missing" 4 "no file" "m.gguf" -- "$tally" run valid --engine-bin ./fake-server
 printf 'not a model at all, but long enough to be read as a header\n' >m.gguf
-expect "not a GGUF" 2 "m.gguf" -- "$tally" run valid
+expect "not a GGUF" 2 "m.gguf" -- "$tally" run valid --engine-bin ./fake-server
 "$tally" synth --size 20MB --quant q8_0 --answer 8 -o full.gguf >/dev/null 2>&1
 head -c 15000000 full.gguf >m.gguf
-expect "truncated model" 2 "m.gguf" "15000000" -- "$tally" run valid
+expect "truncated model" 2 "m.gguf" "15000000" -- "$tally" run valid --engine-bin ./fake-server
 cp full.gguf m.gguf
 
 # ---- the engine
 expect "engine not found" 4 "llama-server" -- env PATH=/usr/bin:/bin "$tally" run valid
 expect "engine binary that does not exist" 4 "/nowhere/llama-server" -- "$tally" run valid --engine-bin /nowhere/llama-server
-printf '#!/bin/sh\necho "error: failed to load model: out of luck" >&2\nexit 1\n' >fake-server
-chmod +x fake-server
 expect "engine that dies quotes its own line" 1 "out of luck" -- "$tally" run valid --engine-bin ./fake-server
 expect "the failed run is stored" 0 "failed" -- "$tally" list runs
 expect "endpoint where nobody listens" 1 "127.0.0.1:9" -- "$tally" run valid --endpoint http://127.0.0.1:9
@@ -127,7 +127,7 @@ expect "naked number" 3 "report.md:6" "42" -- "$tally" report check r
 expect "LANG=C" 0 "GB/s" -- env LANG=C LC_ALL=C "$tally" show machine t1
 expect "decimal-comma locale" 0 '"value": 504' -- env LC_ALL=de_DE.UTF-8 "$tally" show machine t1
 expect "help names an example" 0 "tally run" "Exit" -- "$tally" run --help
-expect "no terminal, no escape codes" 0 "run" -- "$tally" list runs
+expect "no terminal, no escape codes" 0 "experiment" -- "$tally" list runs
 grep -q "$(printf '\033')" "$dir/out" "$dir/err" && not_ok "escape codes on a pipe" || ok "no escape codes on a pipe"
 expect "rerun of a file that is not a report" 2 "fake-server" -- "$tally" rerun fake-server#fig-1
 expect "rerun of a missing file" 4 "nothing.html" -- "$tally" rerun nothing.html#fig-1

@@ -62,8 +62,8 @@ M
 # ---- a run, and what is stored of it
 check "run" go "$tally" run tiny
 check "every request is stored as ok" [ "$(sql "SELECT count(*) FROM request WHERE outcome='ok' AND role='measured'")" = 10 ]
-check "exact counts: 24 tokens each" [ "$(sql "SELECT count(*) FROM request WHERE role='measured' AND json_extract(metrics_json,'$.n')=24")" = 10 ]
-check "exact prompts, nothing cached" [ "$(sql "SELECT count(*) FROM request WHERE role='measured' AND json_extract(metrics_json,'$.cached_n')=0 AND json_extract(metrics_json,'$.prompt_n')=16")" = 10 ]
+check "exact counts: 24 tokens each" [ "$(sql "SELECT count(*) FROM request WHERE role='measured' AND json_extract(metrics,'$.n')=24")" = 10 ]
+check "exact prompts, nothing cached" [ "$(sql "SELECT count(*) FROM request WHERE role='measured' AND json_extract(metrics,'$.cached_n')=0 AND json_extract(metrics,'$.prompt_n')=16")" = 10 ]
 check "finish reason length" [ "$(sql "SELECT count(*) FROM request WHERE role='measured' AND finish_reason IN ('length','limit')")" = 10 ]
 check "one connection each" [ "$(sql "SELECT count(*) FROM request WHERE role='measured' AND connects=1")" = 10 ]
 check "predictions were stored before the first request" [ "$(sql "SELECT count(*) FROM value WHERE name='predicted' AND label='derived'")" = 2 ]
@@ -102,12 +102,12 @@ check "nothing finished was lost, all rounds are there" [ "$before" -ge 4 -a "$a
 check "one run, resumed and done" [ "$(sql "SELECT group_concat(state) FROM (SELECT state FROM run_state WHERE run='$run' ORDER BY rowid)" 2>/dev/null)" = "started,resumed,done" ]
 check "the chain is whole" go "$tally" verify
 
-# ---- Ctrl-C
+# ---- SIGTERM (a shell lets background programs ignore SIGINT; both take the same way)
 "$tally" run tiny --set max=40 --set min=40 >"$dir/out" 2>"$dir/err" </dev/null & pid=$!
-sleep 4; kill -INT $pid; wait $pid; code=$?
-check "Ctrl-C ends with 1 and says how to go on" [ $code = 1 ] 
+sleep 4; kill -TERM $pid; wait $pid; code=$?
+check "SIGTERM ends with 1 and says how to go on" [ $code = 1 ] 
 check "and names --resume" grep -q -- "--resume" "$dir/err"
-check "no process left after Ctrl-C" [ "$(servers)" = 0 ]
+check "no process left after SIGTERM" [ "$(servers)" = 0 ]
 
 # ---- the server is killed in the middle
 "$tally" run tiny --set max=40 --set min=40 >"$dir/out" 2>"$dir/err" </dev/null & pid=$!
