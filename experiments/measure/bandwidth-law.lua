@@ -23,7 +23,7 @@ return tally.experiment {
                                       model("large", "q4_0"), model("large", "q8_0") } },
   engine   = { context = 512, slots = 1 },
   workload = tally.completion { prompt_tokens = 32, output_tokens = 64, cache = "cold" },
-  repeats  = { min = 5, max = 8, until_ci = 0.02 },
+  repeats  = { min = 5, max = 6, until_ci = 0.02 },
   predict  = function(c)
     return tally.calc.decode_rate {
       bandwidth = c.machine.bandwidth,
