@@ -11,6 +11,25 @@ static const json_t *value_row(const json_t *values, const char *cell, const cha
     return NULL;
 }
 
+/* A published page must not tell the author's home folder: "/home/alice/x" becomes "~/x" in every text. New reference. */
+static json_t *without_home(const json_t *j) {
+    char *text = j ? tl_json_canonical(j) : tl_xstrdup("null"), *home = tl_path_home();
+    size_t n = strlen(home);
+    tl_buf b;
+    json_t *out = NULL;
+    tl_buf_init(&b, 0);
+    for (const char *p = text; *p;) {
+        bool here = n > 1 && strncmp(p, home, n) == 0 && (p[n] == '/' || p[n] == '"');
+        tl_buf_char(&b, here ? '~' : *p);
+        p += here ? n : 1;
+    }
+    if (tl_json_parse(&out, b.p, b.len, "facts", NULL) != TL_OK) out = json_null();
+    tl_buf_free(&b);
+    free(text);
+    free(home);
+    return out;
+}
+
 static json_t *publish_cell(const json_t *cell, const json_t *values, const char *metric) {
     const char *key = tl_json_str(cell, "key", "");
     const json_t *v = value_row(values, key, metric), *p = value_row(values, key, "predicted_paired"),
@@ -33,14 +52,16 @@ tl_status tl_run_publish(json_t **out, tl_store *store, const char *run_id, cons
     TRY(tl_store_run_plan(&plan, store, run_id, e));
     const json_t *values = json_object_get(show, "values");
     json_array_foreach(json_object_get(show, "cells"), i, c) json_array_append_new(cells, publish_cell(c, values, metric));
-    const json_t *engine = tl_json_at(show, "engines.0.facts");
+    json_t *engine = without_home(tl_json_at(show, "engines.0.facts")), *git = without_home(json_object_get(show, "git"));
     char sha[65];
     tl_sha256_hex(plan, strlen(plan), sha);
     *out = json_pack("{s:s, s:s, s:O?, s:O?, s:s, s:s, s:O?, s:O?, s:O?, s:O?, s:O?, s:O?, s:O}", "run", run_id, "metric", metric,
                      "experiment", tl_json_at(show, "experiment.name"), "script_sha256", tl_json_at(show, "experiment.id"), "plan",
-                     plan, "plan_sha256", sha, "git", json_object_get(show, "git"), "machine", tl_json_at(show, "machine.facts"),
+                     plan, "plan_sha256", sha, "git", git, "machine", tl_json_at(show, "machine.facts"),
                      "machine_name", tl_json_at(show, "machine.name"), "engine", engine, "tally", json_object_get(show, "tally"),
                      "models", tl_json_at(show, "facts.models"), "cells", cells);
+    json_decref(engine);
+    json_decref(git);
 out:
     json_decref(cells);
     json_decref(show);
