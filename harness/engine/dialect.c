@@ -316,6 +316,7 @@ tl_status tl_dialect_decode(tl_request *out, const tl_dialect *d, const tl_http_
     out->dialect = d->name;
     out->done_required = true;
     copy_log(out, log);
+    out->habits = tl_dialect_habits(log);
     if (g && g->max_tokens >= 0) out->count.requested_max = g->max_tokens;
     if (log->status != 0 && (log->status < 200 || log->status > 299)) decode_error_status(&k, log);
     else if (log->body_len) decode_body(&k, log);

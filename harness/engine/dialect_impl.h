@@ -51,4 +51,7 @@ json_t *tl_dialect_json(const char *p, size_t n, bool *replaced);
 /* Valid UTF-8 without NUL, owned by the caller. With a `max` (bytes, about) it is for messages: one line. */
 char *tl_dialect_clean(const char *p, size_t n, size_t max);
 
+/* TL_HABIT_* of an answer's bytes. */
+unsigned tl_dialect_habits(const tl_http_log *log);
+
 #endif

@@ -153,30 +153,54 @@ static json_t *time_json(uint64_t t) { return t == TL_T_NONE ? json_null() : jso
 
 static json_t *text_json(const char *s) { return s ? json_string(s) : json_null(); }
 
+static const struct {
+    const char *name;
+    size_t at; /* of an int64_t in tl_counters */
+} counter_ints[] = {
+    { "usage_prompt", offsetof(tl_counters, usage_prompt) },
+    { "usage_completion", offsetof(tl_counters, usage_completion) },
+    { "usage_cached", offsetof(tl_counters, usage_cached) },
+    { "usage_reasoning", offsetof(tl_counters, usage_reasoning) },
+    { "usage_total", offsetof(tl_counters, usage_total) },
+    { "engine_prompt_n", offsetof(tl_counters, engine_prompt_n) },
+    { "engine_cache_n", offsetof(tl_counters, engine_cache_n) },
+    { "engine_predicted_n", offsetof(tl_counters, engine_predicted_n) },
+    { "draft_n", offsetof(tl_counters, draft_n) },
+    { "draft_accepted", offsetof(tl_counters, draft_accepted) },
+    { "engine_load_ns", offsetof(tl_counters, engine_load_ns) },
+    { "engine_total_ns", offsetof(tl_counters, engine_total_ns) },
+    { "engine_prompt_ns", offsetof(tl_counters, engine_prompt_ns) },
+    { "engine_eval_ns", offsetof(tl_counters, engine_eval_ns) },
+    { "chunks", offsetof(tl_counters, chunks) },
+    { "tokenized", offsetof(tl_counters, tokenized) },
+    { "requested_max", offsetof(tl_counters, requested_max) },
+};
+
 static json_t *counters_json(const tl_counters *c)
 {
     json_t *j = json_object();
-    const struct {
-        const char *name;
+    for (size_t i = 0; i < TL_COUNT(counter_ints); i++) {
         int64_t v;
-    } ints[] = {
-        { "usage_prompt", c->usage_prompt },       { "usage_completion", c->usage_completion },
-        { "usage_cached", c->usage_cached },       { "usage_reasoning", c->usage_reasoning },
-        { "usage_total", c->usage_total },         { "engine_prompt_n", c->engine_prompt_n },
-        { "engine_cache_n", c->engine_cache_n },   { "engine_predicted_n", c->engine_predicted_n },
-        { "draft_n", c->draft_n },                 { "draft_accepted", c->draft_accepted },
-        { "engine_load_ns", c->engine_load_ns },   { "engine_total_ns", c->engine_total_ns },
-        { "engine_prompt_ns", c->engine_prompt_ns }, { "engine_eval_ns", c->engine_eval_ns },
-        { "chunks", c->chunks },                   { "tokenized", c->tokenized },
-        { "requested_max", c->requested_max },
-    };
-    for (size_t i = 0; i < TL_COUNT(ints); i++)
-        json_object_set_new(j, ints[i].name, tl_sample_int(ints[i].v, TL_ABSENT));
+        memcpy(&v, (const char *)c + counter_ints[i].at, sizeof v);
+        json_object_set_new(j, counter_ints[i].name, tl_sample_int(v, TL_ABSENT));
+    }
     json_object_set_new(j, "engine_prompt_ms", tl_json_real(c->engine_prompt_ms));
     json_object_set_new(j, "engine_predicted_ms", tl_json_real(c->engine_predicted_ms));
     json_object_set_new(j, "engine_queue_ms", tl_json_real(c->engine_queue_ms));
     json_object_set_new(j, "engine_prompt_n_has_cached", json_boolean(c->engine_prompt_n_has_cached));
     json_object_set_new(j, "usage_repeated", json_boolean(c->usage_repeated));
+    return j;
+}
+
+static const char *const habit_names[] = { "known", "comments", "no-space", "crlf", "event-lines", "usage-null", "space-cut" };
+
+/* null: nobody looked. */
+static json_t *habits_json(unsigned habits)
+{
+    if (!(habits & TL_HABIT_KNOWN)) return json_null();
+    json_t *j = json_array();
+    for (size_t i = 1; i < TL_COUNT(habit_names); i++)
+        if (habits & (1u << i)) json_array_append_new(j, json_string(habit_names[i]));
     return j;
 }
 
@@ -208,5 +232,78 @@ json_t *tl_request_json(const tl_request *r)
     json_object_set_new(j, "not_stream", json_boolean(r->not_stream));
     json_object_set_new(j, "invalid_utf8", json_boolean(r->invalid_utf8));
     json_object_set_new(j, "bad_record", json_boolean(r->bad_record));
+    json_object_set_new(j, "done_required", json_boolean(r->done_required));
+    json_object_set_new(j, "habits", habits_json(r->habits));
     return j;
+}
+
+/* ---- and back ----------------------------------------------------------------------------------------------------- */
+
+static uint64_t time_at(const json_t *j, const char *path)
+{
+    const json_t *v = tl_json_at(j, path);
+    return json_is_integer(v) ? (uint64_t)json_integer_value(v) : TL_T_NONE;
+}
+
+static char *text_at(const json_t *j, const char *name) { return tl_xstrdup(tl_json_str(j, name, NULL)); }
+
+static tl_transport transport_at(const json_t *j)
+{
+    for (int t = TL_TP_COMPLETE; t <= TL_TP_PROTOCOL; t++)
+        if (tl_str_eq(tl_transport_name((tl_transport)t), tl_json_str(j, "transport", "complete"))) return (tl_transport)t;
+    return TL_TP_PROTOCOL;
+}
+
+static void restore_counters(tl_counters *c, const json_t *j)
+{
+    for (size_t i = 0; i < TL_COUNT(counter_ints); i++) {
+        const int64_t v = tl_json_int(j, counter_ints[i].name, TL_ABSENT);
+        memcpy((char *)c + counter_ints[i].at, &v, sizeof v);
+    }
+    if (c->chunks == TL_ABSENT) c->chunks = 0;
+    c->engine_prompt_ms = tl_json_num(j, "engine_prompt_ms", NAN);
+    c->engine_predicted_ms = tl_json_num(j, "engine_predicted_ms", NAN);
+    c->engine_queue_ms = tl_json_num(j, "engine_queue_ms", NAN);
+    c->engine_prompt_n_has_cached = tl_json_bool(j, "engine_prompt_n_has_cached", false);
+    c->usage_repeated = tl_json_bool(j, "usage_repeated", false);
+}
+
+static unsigned habits_at(const json_t *list)
+{
+    unsigned habits = json_is_array(list) ? TL_HABIT_KNOWN : 0;
+    size_t i;
+    json_t *v;
+    json_array_foreach(list, i, v)
+        for (size_t k = 1; k < TL_COUNT(habit_names); k++)
+            if (tl_str_eq(json_string_value(v), habit_names[k])) habits |= 1u << k;
+    return habits;
+}
+
+void tl_request_restore(tl_request *r, const json_t *j)
+{
+    r->t_intended = time_at(j, "t_ns.intended");
+    r->t_start = time_at(j, "t_ns.start");
+    r->t_connected = time_at(j, "t_ns.connected");
+    r->t_sent = time_at(j, "t_ns.sent");
+    r->t_headers = time_at(j, "t_ns.headers");
+    r->t_first_byte = time_at(j, "t_ns.first_byte");
+    r->t_close = time_at(j, "t_ns.close");
+    restore_counters(&r->count, tl_json_at(j, "counters"));
+    r->finish_reason = text_at(j, "finish_reason");
+    r->error_class = text_at(j, "error_class");
+    r->error_text = text_at(j, "error_text");
+    r->raw_last = text_at(j, "raw_last");
+    r->transport = transport_at(j);
+    r->http_status = (int)tl_json_int(j, "http_status", 0);
+    r->connects = tl_json_int(j, "connects", TL_ABSENT);
+    r->reads = tl_json_int(j, "reads", 0);
+    r->body_bytes = tl_json_int(j, "body_bytes", 0);
+    r->content_encoded = tl_json_bool(j, "content_encoded", false);
+    r->saw_done = tl_json_bool(j, "saw_done", false);
+    r->saw_finish = tl_json_bool(j, "saw_finish", false);
+    r->done_required = tl_json_bool(j, "done_required", true);
+    r->not_stream = tl_json_bool(j, "not_stream", false);
+    r->invalid_utf8 = tl_json_bool(j, "invalid_utf8", false);
+    r->bad_record = tl_json_bool(j, "bad_record", false);
+    r->habits = habits_at(tl_json_at(j, "habits"));
 }

@@ -109,7 +109,16 @@ typedef struct tl_request {
     bool not_stream;      /* one plain JSON answer to a streaming request */
     bool invalid_utf8;    /* some bytes were replaced by U+FFFD */
     bool bad_record;      /* some record was not valid JSON of this dialect */
+    unsigned habits;      /* TL_HABIT_*: how the stream was written, where clients are known to differ */
 } tl_request;
+
+#define TL_HABIT_KNOWN (1u << 0)       /* the bytes were looked at: a missing bit means "no" */
+#define TL_HABIT_COMMENTS (1u << 1)    /* "comments": SSE comment lines */
+#define TL_HABIT_NO_SPACE (1u << 2)    /* "no-space": `data:` without the optional space */
+#define TL_HABIT_CRLF (1u << 3)        /* "crlf": lines end in CR LF */
+#define TL_HABIT_EVENT_LINES (1u << 4) /* "event-lines": `event:` fields */
+#define TL_HABIT_USAGE_NULL (1u << 5)  /* "usage-null": `"usage": null` in a record */
+#define TL_HABIT_SPACE_CUT (1u << 6)   /* "space-cut": a read begins or ends with a space inside a record */
 
 void tl_request_init(tl_request *r);
 void tl_request_free(tl_request *r); /* zeroed ok, twice ok; init before using it again */
@@ -117,6 +126,9 @@ void tl_request_free(tl_request *r); /* zeroed ok, twice ok; init before using i
 void tl_request_event(tl_request *r, uint64_t t_ns, unsigned kind, size_t text_bytes, size_t read_index);
 /* Counters and raw strings side by side, for storing. Events and texts are not in it. New reference. */
 json_t *tl_request_json(const tl_request *r);
+/* The way back: times, counters, strings and flags of tl_request_json into an initialised *out. Events, texts and the
+ * dialect (a static string) are the caller's. Members that an older tally did not write stay undefined. */
+void tl_request_restore(tl_request *out, const json_t *stored);
 
 /* Events delta-coded for storage (varints: time difference, kind, bytes, read difference). `out` is appended to. */
 void tl_events_pack(tl_buf *out, const tl_event *ev, size_t n);
