@@ -9,17 +9,19 @@
 
 #include "peer/peer_impl.h"
 
+#define NO_COUNT INT64_MIN /* not TL_ABSENT: one tool divides by -1 */
+
 typedef struct formula {
     peer_kind kind; /* K_TIME, K_PER_TOKEN or K_RATE */
     int64_t span;   /* ns; TL_NONE */
-    int64_t count;  /* divisor or numerator; TL_ABSENT */
+    int64_t count;  /* divisor or numerator; NO_COUNT */
 } formula;
 
 static int64_t grains_of(const formula *f)
 {
     if (f->span == TL_NONE) return TL_NONE;
     if (f->kind == K_TIME) return f->span;
-    if (f->count == TL_ABSENT) return TL_NONE;
+    if (f->count == NO_COUNT) return TL_NONE;
     const double x = f->kind == K_PER_TOKEN ? (double)f->span * 1e3 / (double)f->count : (double)f->count * 1e15 / (double)f->span;
     return isfinite(x) && fabs(x) < 9e18 ? llround(x) : TL_NONE;
 }
@@ -91,7 +93,7 @@ static int64_t engine_ns(int64_t ns, double ms)
 static formula our_prompt(const peer_view *v)
 {
     const tl_counters *c = &v->r->count;
-    formula f = { K_RATE, engine_ns(c->engine_prompt_ns, c->engine_prompt_ms), v->m.uncached_n > 0 ? v->m.uncached_n : TL_ABSENT };
+    formula f = { K_RATE, engine_ns(c->engine_prompt_ns, c->engine_prompt_ms), v->m.uncached_n > 0 ? v->m.uncached_n : NO_COUNT };
     if (f.span == TL_NONE && v->m.ttft_sent_ns != TL_NONE)
         f.span = v->m.ttft_sent_ns - (isfinite(v->m.queue_ns) ? llround(v->m.queue_ns) : 0);
     return f;
@@ -100,7 +102,7 @@ static formula our_prompt(const peer_view *v)
 static formula our_formula(const peer_view *v, tl_peer_slot s)
 {
     const bool refused = v->r->content_encoded;
-    const int64_t n1 = v->m.n >= 2 ? v->m.n - 1 : TL_ABSENT, span = refused ? TL_NONE : between(v, M_TEXT, M_LAST);
+    const int64_t n1 = v->m.n >= 2 ? v->m.n - 1 : NO_COUNT, span = refused ? TL_NONE : between(v, M_TEXT, M_LAST);
     switch (s) {
     case TL_PEER_TTFT: return (formula){ K_TIME, v->m.ttft_ns, 0 };
     case TL_PEER_TTFO: return (formula){ K_TIME, v->m.ttfo_ns, 0 };
@@ -125,13 +127,13 @@ typedef struct count_of {
 static int64_t divisor(peer_by by, int64_t n, const peer_view *v)
 {
     switch (by) {
-    case BY_N: return n > 0 ? n : TL_ABSENT;
-    case BY_N1: return n >= 2 ? n - 1 : TL_ABSENT;
-    case BY_CHOICES: return v->choices > 0 ? v->choices : TL_ABSENT;
-    case BY_CHOICES1: return v->choices >= 2 ? v->choices - 1 : TL_ABSENT;
-    case BY_ML: return n >= 2 ? n - 1 : n >= 0 ? -1 : TL_ABSENT; /* its check sets n = 0 and goes on */
+    case BY_N: return n > 0 ? n : NO_COUNT;
+    case BY_N1: return n >= 2 ? n - 1 : NO_COUNT;
+    case BY_CHOICES: return v->choices > 0 ? v->choices : NO_COUNT;
+    case BY_CHOICES1: return v->choices >= 2 ? v->choices - 1 : NO_COUNT;
+    case BY_ML: return n >= 2 ? n - 1 : n >= 0 ? -1 : NO_COUNT; /* its check sets n = 0 and goes on */
     }
-    return TL_ABSENT;
+    return NO_COUNT;
 }
 
 static void replace_count(walk *w, const peer_def *d, count_of k, const peer_view *v)
@@ -179,7 +181,7 @@ static void prompt_figure(walk *w, const peer_def *d, const peer_view *v)
         step(w, TL_PEER_ENGINE_TIME);
     }
     if (d->kind == K_PROMPT) return;
-    w->f.count = v->m.prompt_n > 0 ? v->m.prompt_n : TL_ABSENT;
+    w->f.count = v->m.prompt_n > 0 ? v->m.prompt_n : NO_COUNT;
     step(w, TL_PEER_CACHED);
 }
 
