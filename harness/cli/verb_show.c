@@ -1,14 +1,22 @@
 /* tally show: a run's result as a table with labels, or one model, machine or experiment in full. */
 #include "cli/project.h"
+#include "cli/show_as.h"
 
 #include "model/model.h"
 
 #include <math.h>
 
-static const tl_option options[] = {{0}};
+static const tl_option options[] = {
+    {.name = "as", .arg = "NAME", .help = "what another tool would report for the same requests (vllm, sglang, guidellm, aiperf, llama-bench ...), or `all`"},
+    {.name = "cell", .arg = "KEY", .help = "with --as: the requests of one cell"},
+    {.name = "request", .arg = "ID", .help = "with --as: one request, by the beginning of its id"},
+    {0}};
 static const tl_example examples[] = {{"tally show bandwidth-law", "the newest finished run of an experiment"},
                                       {"tally show 01J9", "a run by the beginning of its id"},
                                       {"tally show machine t1", "a profile with the source of each number"},
+                                      {"tally show bandwidth-law --as all", "the same answers as other tools would report them, and why they differ"},
+                                      {"tally show bandwidth-law --as vllm", "one tool in full: each cause of the gap, adding up"},
+                                      {"tally show stream tests/engine/streams/role-first.json --as all", "a scripted stream on its exact times"},
                                       {"tally show model.gguf", "what a model file is, from its header"},
                                       {0}};
 static const tl_exit exits[] = {{0, "shown"}, {2, "the command line is wrong"}, {4, "there is no such thing"}, {0}};
@@ -128,10 +136,13 @@ out:
 
 static tl_status run(tl_cli *c, tl_err *e) {
     const char *what = c->args[0];
+    bool as = tl_cli_flag(c, "as");
+    if (!as && (tl_cli_flag(c, "cell") || tl_cli_flag(c, "request"))) return tl_cli_usage(c, e, "--cell and --request belong to --as");
     if (c->n_args == 2) {
         if (tl_str_eq(what, "machine")) return show_machine(c, c->args[1], e);
         if (tl_str_eq(what, "model")) return show_model(c, c->args[1], e);
-        if (!tl_str_eq(what, "run")) return tl_cli_usage(c, e, "tally show %s: it shows a run, machine or model", what);
+        if (tl_str_eq(what, "stream")) return tl_show_as_stream(c, c->args[1], e);
+        if (!tl_str_eq(what, "run")) return tl_cli_usage(c, e, "tally show %s: it shows a run, machine, model or stream", what);
         what = c->args[1];
     }
     if (tl_str_ends(what, ".gguf")) return show_model(c, what, e);
@@ -142,12 +153,14 @@ static tl_status run(tl_cli *c, tl_err *e) {
     st = tl_store_latest_run(id, s, what, NULL, "done", NULL);
     if (st == TL_NOT_FOUND) st = tl_store_find(id, s, "run", what, e);
     if (st == TL_NOT_FOUND) tl_remedy(e, "give an experiment that has finished a run, or the beginning of a run's id; `tally list runs` shows them");
-    if (st == TL_OK) st = show_run(c, s, id, e);
+    if (st == TL_OK) st = as ? tl_show_as_run(c, s, id, e) : show_run(c, s, id, e);
     tl_store_close(s);
     return st;
 }
 
 const tl_verb tl_verb_show = {
-    .name = "show", .summary = "show a run, machine or model", .usage = "[run|machine|model] NAME",
-    .about = "NAME is an experiment (its newest finished run), the beginning of a run's id, a machine's name or a .gguf file.",
+    .name = "show", .summary = "show a run, machine, model or stream", .usage = "[run|machine|model|stream] NAME",
+    .about = "NAME is an experiment (its newest finished run), the beginning of a run's id, a machine's name, a .gguf file or a stream file.\n\n"
+             "--as rebuilds each stored request and says what another tool would print for it, by that tool's own definitions; the difference "
+             "to tally's figure is split into causes that add up.",
     .options = options, .examples = examples, .exits = exits, .complete = TL_COMPLETE_EXPERIMENT, .min_args = 1, .max_args = 2, .run = run};
