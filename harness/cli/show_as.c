@@ -244,10 +244,11 @@ static void print_all(tl_cli *c, const tl_peer_run *runs, size_t n) {
         row[4] = cell_of(a, r, TL_PEER_TPOT);
         row[5] = rate_cell(a, r);
         row[6] = r->failing == r->requests ? "–" : r->n_from;
+        if (r->n_from_other && r->failing < r->requests) row[6] = tl_arena_printf(a, "%s; %zu otherwise", r->n_from, r->n_from_other);
         row[7] = i == 0 ? "" : gap_cell(a, r);
     }
     tl_cli_table(c, t, n + 1, w);
-    fprintf(c->out, "\nmeans over the requests that each counts as ok; \"or\": two meanings of one word; why in full: --as NAME\n");
+    fprintf(c->out, "\nmeans over the requests that each counts as ok (tally's own headline is the median); \"or\": two meanings of one word; why in full: --as NAME\n");
     tl_arena_free(a);
     free(t);
 }

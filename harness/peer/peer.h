@@ -103,6 +103,7 @@ typedef struct tl_peer_run {
     size_t requests, counted_ok, ours_ok, failing;
     const char *fails;       /* the first reason; NULL when none fails */
     const char *n_from;      /* of the first request */
+    size_t n_from_other;     /* requests whose count came from elsewhere */
     const char *words[TL_PEER_SLOTS], *units[TL_PEER_SLOTS], *why[TL_PEER_SLOTS];
     int64_t grains[TL_PEER_SLOTS];
     tl_peer_total f[TL_PEER_SLOTS];

@@ -65,6 +65,7 @@ void tl_peer_sum(tl_peer_run *out, const tl_peer_figures *f, size_t n)
         out->failing += f[i].fails != NULL;
         if (!out->fails) out->fails = f[i].fails;
         if (!out->n_from) out->n_from = f[i].n_from;
+        out->n_from_other += !tl_str_eq(out->n_from, f[i].n_from);
     }
     double *x = tl_xalloc((n + 1) * sizeof *x);
     for (size_t s = 0; s < TL_PEER_SLOTS; s++) total(out, (tl_peer_slot)s, f, n, x);
@@ -128,6 +129,7 @@ json_t *tl_peer_run_json(const tl_peer_run *r)
     json_object_set_new(j, "failing", json_integer((json_int_t)r->failing));
     json_object_set_new(j, "fails", r->fails ? json_string(r->fails) : json_null());
     json_object_set_new(j, "n_from", r->n_from ? json_string(r->n_from) : json_null());
+    json_object_set_new(j, "n_from_other", json_integer((json_int_t)r->n_from_other));
     for (size_t s = 0; s < TL_PEER_SLOTS; s++)
         json_object_set_new(j, tl_peer_slot_name((tl_peer_slot)s), r->words[s] ? total_json(r, (tl_peer_slot)s) : json_null());
     return j;

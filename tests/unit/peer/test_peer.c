@@ -437,6 +437,31 @@ static void test_progress(void **state) /* Q */
     TABLE(again, lp);
 }
 
+/* vLLM's text completions end at the last choice; its usage counts only when it comes apart. */
+static void test_completions(void **state)
+{
+    TL_UNUSED(state);
+    json_t *s = load("completions");
+    const row joined[] = { { "vllm", false, true, 100, 130, 30, X, 2 }, { "genai-bench", false, true, 100, 130, 30, X, 2 } };
+    tl_request r;
+    tl_peer_figures f;
+    play_json(&r, s, 0);
+    say(&f, &r, "vllm");
+    assert_non_null(strstr(f.n_from, "tokenizer"));
+    say(&f, &r, "sglang");
+    assert_string_equal(f.n_from, "usage");
+    tl_request_free(&r);
+    TABLE(s, joined);
+    s = load("completions");
+    json_array_remove(json_object_get(s, "writes"), 2);
+    raw(s, 130, "data: {\"choices\":[{\"index\":0,\"text\":\"\",\"finish_reason\":\"length\"}]}\n\n");
+    raw(s, 170, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":2,\"total_tokens\":5}}\n\n");
+    raw(s, 190, "data: [DONE]\n\n");
+    const row apart[] = { { "tally", false, true, 100, 120, 20, X, 2 }, { "vllm", false, true, 100, 130, 30, X, 2 },
+                          { "evalscope", false, true, 100, 170, 70, X, 2 }, { "sglang", false, true, 100, 190, 90, X, 2 } };
+    TABLE(s, apart);
+}
+
 /* ---- engines' own timings --------------------------------------------------------------------------------------------- */
 
 static void engine_timings(tl_request *r)
@@ -523,6 +548,8 @@ static void test_run(void **state)
     assert_int_equal(t.requests, 3);
     assert_int_equal(t.counted_ok, 3); /* the failure too */
     assert_int_equal(t.ours_ok, 2);
+    assert_string_equal(t.n_from, "usage");
+    assert_int_equal(t.n_from_other, 1); /* the broken one: by its tokenizer */
     assert_true(fabs(t.f[TL_PEER_TTFT].mean - (10 + 10 + 200) / 3.0) < 1e-9);
     assert_true(fabs(t.f[TL_PEER_TTFT].median - 10) < 1e-9);
     assert_true(fabs(t.f[TL_PEER_TTFT].p99 - (10 + 190 * 0.98)) < 1e-9); /* linear between the two largest */
@@ -612,6 +639,7 @@ int main(void)
         cmocka_unit_test(test_stream_a),   cmocka_unit_test(test_causes),       cmocka_unit_test(test_many_tokens_a_chunk),
         cmocka_unit_test(test_reasoning),  cmocka_unit_test(test_errors),       cmocka_unit_test(test_sse_grammar),
         cmocka_unit_test(test_coalesced),  cmocka_unit_test(test_counts),       cmocka_unit_test(test_progress),
+        cmocka_unit_test(test_completions),
         cmocka_unit_test(test_engine_timings), cmocka_unit_test(test_mlperf_one_token), cmocka_unit_test(test_run),
         cmocka_unit_test(test_every_stream_stored), cmocka_unit_test(test_names),
     };
