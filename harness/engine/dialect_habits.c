@@ -17,9 +17,9 @@ static bool usage_null(const char *p, size_t n)
     return false;
 }
 
-static unsigned line_habits(const char *p, size_t n)
+static unsigned line_habits(const char *p, size_t n, bool data_before)
 {
-    if (n && p[0] == ':') return TL_HABIT_COMMENTS;
+    if (n && p[0] == ':') return TL_HABIT_COMMENTS | (data_before ? 0 : TL_HABIT_COMMENTS_FIRST);
     if (begins(p, n, "event:")) return TL_HABIT_EVENT_LINES;
     if (!begins(p, n, "data:")) return 0;
     return (n > 5 && p[5] != ' ' ? TL_HABIT_NO_SPACE : 0) | (usage_null(p, n) ? TL_HABIT_USAGE_NULL : 0);
@@ -39,6 +39,7 @@ static bool cut_at_space(const tl_http_log *log)
 
 unsigned tl_dialect_habits(const tl_http_log *log)
 {
+    bool data = false;
     unsigned habits = TL_HABIT_KNOWN | (cut_at_space(log) ? TL_HABIT_SPACE_CUT : 0);
     for (size_t at = 0; at < log->body_len;) {
         const char *line = log->body + at, *end = memchr(line, '\n', log->body_len - at);
@@ -48,7 +49,8 @@ unsigned tl_dialect_habits(const tl_http_log *log)
             habits |= TL_HABIT_CRLF;
             n--;
         }
-        habits |= line_habits(line, n);
+        habits |= line_habits(line, n, data);
+        data = data || begins(line, n, "data:");
     }
     return habits;
 }

@@ -59,11 +59,12 @@ static void find_habits(peer_view *v)
     const tl_request *r = v->r;
     static const struct {
         unsigned habit, is;
-    } same[] = { { TL_HABIT_COMMENTS, C_COMMENTS },       { TL_HABIT_NO_SPACE, C_NO_SPACE },
+    } same[] = { { TL_HABIT_COMMENTS_FIRST, C_COMMENTS_FIRST }, { TL_HABIT_COMMENTS, C_COMMENTS },       { TL_HABIT_NO_SPACE, C_NO_SPACE },
                  { TL_HABIT_EVENT_LINES, C_EVENT_LINES }, { TL_HABIT_USAGE_NULL, C_USAGE_NULL },
                  { TL_HABIT_CRLF, C_CRLF },               { TL_HABIT_SPACE_CUT, C_SPACE_CUT } };
     for (size_t i = 0; i < TL_COUNT(same); i++)
         if (r->habits & same[i].habit) v->is |= same[i].is;
+    if ((v->is & C_COMMENTS) && !(v->is & C_COMMENTS_FIRST)) v->is |= C_COMMENTS_LATE;
     const bool openai = tl_str_starts(r->dialect, "openai");
     v->completion = !tl_str_ends(r->dialect, "chat");
     const struct {
@@ -140,6 +141,8 @@ int64_t peer_count(const char **from, tl_peer_cause_id *cause, const tl_peer *p,
     const bool by_usage = p->n >= N_USAGE_TOKENIZER && p->n <= N_USAGE_CHUNKS;
     const int64_t usage = by_usage ? usage_seen(p, v) : TL_ABSENT;
     *cause = TL_PEER_TOKENS;
+    *from = "depends on its reads";
+    if (p->strips && (v->is & C_COMMENTS_LATE)) return TL_ABSENT;
     *from = "usage";
     if (usage != TL_ABSENT) return usage;
     switch (p->n) {

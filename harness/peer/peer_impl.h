@@ -66,6 +66,8 @@ typedef enum peer_by { BY_N1, BY_N, BY_CHOICES1, BY_CHOICES, BY_ML } peer_by;
 #define C_NATIVE (1u << 15)     /* not an OpenAI dialect */
 #define C_ALWAYS (1u << 16)
 #define C_TRUNCATED (1u << 17)
+#define C_COMMENTS_FIRST (1u << 18) /* before the first data */
+#define C_COMMENTS_LATE (1u << 19)  /* only after it */
 
 typedef struct peer_rule {
     unsigned when; /* any of C_* */

@@ -217,19 +217,27 @@ static void report_zero(tl_peer_figure *f)
     if (f->ours != TL_NONE) f->cause[TL_PEER_REASONING] = -f->ours;
 }
 
-/* The definition on this stream: a text completion's end, and what a splitter that loses records still sees. */
+/* What a splitter that strips each read still sees of comments and CRLF. */
+static peer_def stripped(peer_def d, const peer_view *v)
+{
+    if (v->text_lost) {
+        if (d.from == M_CHOICE) d.from = M_DONE;
+        if (d.kind == K_TIME || d.from == M_DONE) d.to = M_DONE;
+    } else if ((v->is & C_COMMENTS_LATE) && d.to >= M_LAST) {
+        return (peer_def){ .word = d.word, .formula = d.formula, .why = "a comment in mid-stream: which later records survive depends on its reads" };
+    } else if ((v->is & C_CRLF) && d.to >= M_LAST && v->t[M_KEPT] != TL_T_NONE) {
+        d.to = M_KEPT;
+    }
+    return d;
+}
+
+/* The definition on this stream. */
 static peer_def def_here(const tl_peer *p, tl_peer_slot s, const peer_view *v)
 {
     peer_def d = p->def[s];
     if (d.kind == K_NONE) return d;
     if (v->completion && p->text_end != M_NONE && d.to == M_RECORD) d.to = p->text_end;
-    if (v->text_lost) {
-        if (d.from == M_CHOICE) d.from = M_DONE;
-        if (d.kind == K_TIME || d.from == M_DONE) d.to = M_DONE;
-    } else if (p->strips && (v->is & C_CRLF) && d.to >= M_LAST && v->t[M_KEPT] != TL_T_NONE) {
-        d.to = M_KEPT;
-    }
-    return d;
+    return p->strips ? stripped(d, v) : d;
 }
 
 static void evaluate(walk *w, const peer_def *d, tl_peer_slot s, count_of k, const peer_view *v)
@@ -304,7 +312,7 @@ void tl_peer_say(tl_peer_figures *out, const tl_peer *p, const tl_request *r)
     out->peer = p;
     for (size_t i = 0; i < TL_COUNT(p->fails) && p->fails[i].what; i++)
         if (!out->fails && (p->fails[i].when & v.is)) out->fails = p->fails[i].what;
-    v.text_lost = p->strips && (v.is & C_COMMENTS) != 0;
+    v.text_lost = p->strips && (v.is & C_COMMENTS_FIRST) != 0;
     out->ours_ok = v.m.outcome == TL_REQ_OK;
     out->counted_ok = counted_ok(p, &v, out->fails != NULL);
     out->ours_n = v.m.n;

@@ -26,7 +26,7 @@ static const tl_peer tools[] = {
       .aggregate = "mean, median, p99 over what it counts as success", .n = N_USAGE_TOKENIZER,
       .errors_ok = true, .nothing_ok = true, .cut_ok = true, .zero = true, .strips = true, .text_end = M_FINISH,
       .fails = { { C_NO_SPACE, "`data:` without a space" }, { C_EVENT_LINES, "`event:` lines" } },
-      .notes = { { C_COMMENTS, STRIP_G }, { C_CRLF, STRIP_I }, { C_SPACE_CUT, STRIP_N }, { C_SEVERAL, BIG_GAPS },
+      .notes = { { C_COMMENTS_FIRST, STRIP_G }, { C_CRLF, STRIP_I }, { C_SPACE_CUT, STRIP_N }, { C_SEVERAL, BIG_GAPS },
                  { C_COALESCED, ZERO_GAPS }, { C_ONE, "TPOT is missing, yet counts as 0 in its goodput" } },
       .def = { [TL_PEER_TTFT] = TIME(M_START, M_CHOICE, "TTFT", "tR - t1"),
                [TL_PEER_E2E] = TIME(M_START, M_RECORD, "E2EL", "tU - t1"),

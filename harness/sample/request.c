@@ -192,7 +192,8 @@ static json_t *counters_json(const tl_counters *c)
     return j;
 }
 
-static const char *const habit_names[] = { "known", "comments", "no-space", "crlf", "event-lines", "usage-null", "space-cut" };
+static const char *const habit_names[] = { "known", "comments", "no-space", "crlf", "event-lines", "usage-null", "space-cut",
+                                          "comments-first" };
 
 /* null: nobody looked. */
 static json_t *habits_json(unsigned habits)

@@ -118,6 +118,7 @@ typedef struct tl_request {
 #define TL_HABIT_CRLF (1u << 3)        /* "crlf": lines end in CR LF */
 #define TL_HABIT_EVENT_LINES (1u << 4) /* "event-lines": `event:` fields */
 #define TL_HABIT_USAGE_NULL (1u << 5)  /* "usage-null": `"usage": null` in a record */
+#define TL_HABIT_COMMENTS_FIRST (1u << 7) /* "comments-first": comments before the first data */
 #define TL_HABIT_SPACE_CUT (1u << 6)   /* "space-cut": a read begins or ends with a space inside a record */
 
 void tl_request_init(tl_request *r);

@@ -348,6 +348,14 @@ static void test_sse_grammar(void **state) /* G, H, I, J, N, R */
                       { "llama-benchy", false, true, 200, X, 20, 50, 10 }, { "llmperf", true, false, X, X, X, X, X },
                       { "evalscope", false, true, 200, 380, 20, 50, 10 }, { "genai-bench", false, true, 200, 380, 20, 50, 10 } };
     TABLE(s, g);
+    s = stream_new(); /* a comment later: what came before it is right, the rest cannot be said */
+    texts(s, 200, 2, &plain, "content");
+    raw(s, 230, ": ping\n\n");
+    texts(s, 240, 8, &plain, "content");
+    ending(s, 380, 380, 380, &plain, 10);
+    const row late[] = { { "tally", false, true, 200, 380, 20, 50, 10 }, { "vllm", false, true, 200, NAN, NAN, NAN, X }, { "sglang", true, false, X, X, X, X, X },
+                         { "evalscope", false, true, 200, 380, 20, 50, 10 } };
+    TABLE(s, late);
     const style tight = { "data:", "\n\n", "" }, crlf = { "data: ", "\r\n\r\n", "" }, null = { "data: ", "\n\n", ",\"usage\": null" },
                 named = { "event: message\ndata: ", "\n\n", "" };
     const row h[] = { { "vllm", true, false, X, X, X, X, X }, { "sglang", true, false, X, X, X, X, X }, { "llama-benchy", false, true, 200, X, 20, 50, 10 },
