@@ -1,24 +1,33 @@
-/* A closed loop of N users over one http loop. All requests are prepared before the first one starts: their bodies are
+/* A block of requests over one http loop. All requests are prepared before the first one starts: their bodies are
  * copied and their logs allocated and touched then. What happens between two requests of a user is: open a connection,
  * start. The open comes as late as that because llama-server's HTTP layer gives each open connection a thread and closes
- * idle ones after seconds, so connections cannot be opened for a whole block ahead. */
+ * idle ones after seconds, so connections cannot be opened for a whole block ahead. For the same reason an open loop, and
+ * a user that thinks, open the connection shortly before the start.
+ *
+ * Closed loop, open loop, sessions and ramps differ only in when a task is due (schedule.c: who follows whom). */
 #include "http/http.h"
 #include "load/load_impl.h"
 #include "os/os.h"
 
+#include <time.h>
+
 #define TIMEOUT_DEFAULT (600 * TL_S)
 #define STALL_DEFAULT (120 * TL_S)
 #define CONNECT_LIMIT (10 * TL_S)
+#define OPEN_AHEAD (5 * TL_MS)   /* before a start that is known in advance */
+#define BEGIN_AHEAD (20 * TL_MS) /* before the first arrival of an open loop: the timers of the schedule are made */
+#define ERRORS_FROM 10
 #define MEMORY_MAX ((size_t)2 << 30)
 
 typedef struct block block;
 
-typedef struct user {
+typedef struct task { /* a job on its way */
     block *b;
-    size_t job;      /* the one it works on */
-    uint64_t last_end; /* 0 = none yet */
+    size_t user;
+    uint64_t ready; /* when it could have started at the earliest; 0 = it follows nobody */
+    uint64_t due;   /* intended start; 0 = as soon as the connection stands */
     uint64_t opened;
-} user;
+} task;
 
 struct block {
     const tl_load_job *jobs;
@@ -27,13 +36,16 @@ struct block {
     tl_load_result *out;
     tl_http_loop *loop;
     tl_http_req **reqs;
-    user *users;
-    size_t next, in_a_row, max_in_a_row;
-    bool stop;
+    task *tasks;          /* one a job */
+    size_t *heads, *next; /* see tl_load_order */
+    size_t n_heads, head;
+    size_t in_flight, finished, in_a_row, max_in_a_row;
+    uint64_t drain_until; /* 0 = not draining */
+    bool stop, user_cancelled;
 };
 
 const char *tl_load_end_name(tl_load_end end) {
-    static const char *const names[] = {"all", "cancelled", "failures", "engine-ended"};
+    static const char *const names[] = {"all", "cancelled", "failures", "engine-ended", "queue-growth", "error-share", "drained"};
     return (unsigned)end < TL_COUNT(names) ? names[end] : "?";
 }
 
@@ -64,7 +76,7 @@ static tl_status prepare_job(block *b, size_t i, const char *const *headers, tl_
         .max_body = body_room(j),
         .max_reads = read_room(j),
         .on_done = on_done,
-        .ctx = b,
+        .ctx = &b->tasks[i],
     };
     tl_status st = tl_http_prepare(&b->reqs[i], b->loop, &spec, e);
     free(url);
@@ -86,7 +98,7 @@ static tl_status prepare(block *b, tl_err *e) {
     headers[n] = "Content-Type: application/json";
     for (size_t i = 0; i < b->n; i++) TRY(prepare_job(b, i, headers, e));
     /* the first connections stand before the schedule begins */
-    for (size_t u = 0; u < b->n_users && u < b->n; u++) tl_http_open(b->reqs[u]);
+    for (size_t u = 0; u < b->n_users && u < b->n_heads && !b->o->ramp_ns; u++) tl_http_open(b->reqs[b->heads[u]]);
     const tl_http_until until = {.deadline_ns = tl_clock_now() + CONNECT_LIMIT};
     st = tl_http_loop_run(b->loop, &until, e);
     if (st == TL_TIMEOUT) st = TL_OK; /* it will show as each request's own outcome */
@@ -98,35 +110,107 @@ out:
 
 /* ---- during ---- */
 
-static void launch(user *u) {
-    block *b = u->b;
-    tl_load_item *item = &b->out->items[u->job];
-    uint64_t now = tl_clock_now();
+static size_t job_of(const task *t) { return (size_t)(t - t->b->tasks); }
+
+static void stop(block *b, tl_load_end end) {
+    b->stop = true;
+    b->out->end = end;
+    if (b->o->drain_ns) b->drain_until = tl_clock_now() + b->o->drain_ns;
+}
+
+static bool queue_grew(block *b) {
+    if (b->o->kind != TL_LOAD_OPEN || !b->o->max_in_flight || b->in_flight < b->o->max_in_flight) return false;
+    stop(b, TL_LOAD_QUEUE);
+    (void)snprintf(b->out->reason, sizeof b->out->reason,
+                   "%zu requests were unfinished when request %zu was due (limit %zu): the server does not keep up", b->in_flight,
+                   b->out->started + 1, b->o->max_in_flight);
+    return true;
+}
+
+static void launch(task *t) {
+    block *b = t->b;
+    if (b->stop || queue_grew(b)) return;
+    tl_load_result *r = b->out;
+    tl_load_item *item = &r->items[job_of(t)];
+    uint64_t now = tl_clock_now(), intended = t->due ? t->due : now;
     item->started = true;
-    item->worker = (size_t)(u - b->users);
-    item->sequence = b->out->started++;
-    item->gap_ns = u->last_end && now > u->last_end ? now - u->last_end : 0;
-    if (b->out->t_begin == 0) b->out->t_begin = now;
-    tl_http_start(b->reqs[u->job], now);
+    item->worker = t->user;
+    item->sequence = r->started++;
+    item->gap_ns = t->ready && now > t->ready ? now - t->ready : 0;
+    if (r->t_begin == 0) r->t_begin = intended;
+    if (r->started == b->n && b->o->drain_ns) b->drain_until = intended + b->o->drain_ns;
+    b->in_flight++;
+    tl_http_start(b->reqs[job_of(t)], intended);
+}
+
+static void launch_due(void *ctx) { launch(ctx); }
+
+static void open_ahead(void *ctx) {
+    const task *t = ctx;
+    if (!t->b->stop) tl_http_open(t->b->reqs[job_of(t)]);
 }
 
 /* A connection on loopback stands at once; over a network the user waits for it here, outside of the request's time. */
 static void launch_when_open(void *ctx) {
-    user *u = ctx;
+    task *t = ctx;
+    block *b = t->b;
+    const tl_http_req *req = b->reqs[job_of(t)];
     uint64_t now = tl_clock_now();
-    if (tl_http_is_open(u->b->reqs[u->job]) || now - u->opened > CONNECT_LIMIT || tl_http_is_done(u->b->reqs[u->job]))
-        launch(u);
+    if (tl_http_is_open(req) || now - t->opened > CONNECT_LIMIT || tl_http_is_done(req))
+        launch(t);
     else
-        tl_http_loop_at(u->b->loop, now + TL_MS / 5, launch_when_open, u);
+        tl_http_loop_at(b->loop, now + TL_MS / 5, launch_when_open, t);
 }
 
-static void next_job(user *u) {
-    block *b = u->b;
-    if (b->stop || b->next == b->n) return;
-    u->job = b->next++;
-    u->opened = tl_clock_now();
-    tl_http_open(b->reqs[u->job]);
-    launch_when_open(u);
+/* `due` 0: as soon as it can. */
+static void set_off(task *t, uint64_t due) {
+    block *b = t->b;
+    t->due = due;
+    t->opened = tl_clock_now();
+    if (due == 0) {
+        tl_http_open(b->reqs[job_of(t)]);
+        launch_when_open(t);
+        return;
+    }
+    if (due > t->opened + OPEN_AHEAD)
+        tl_http_loop_at(b->loop, due - OPEN_AHEAD, open_ahead, t);
+    else
+        tl_http_open(b->reqs[job_of(t)]);
+    tl_http_loop_at(b->loop, due, launch_due, t);
+}
+
+static void follow(block *b, size_t job, size_t user, uint64_t end) {
+    task *t = &b->tasks[job];
+    uint64_t think = b->jobs[job].think_ns, at = b->out->t_schedule + b->jobs[job].at_ns;
+    t->user = user;
+    t->ready = end + think;
+    if (b->o->kind == TL_LOAD_OPEN)
+        set_off(t, t->ready = t->ready > at ? t->ready : at);
+    else
+        set_off(t, think ? t->ready : 0);
+}
+
+static void next_job(block *b, size_t done, uint64_t end) {
+    if (b->stop) return;
+    if (b->next[done] != SIZE_MAX)
+        follow(b, b->next[done], b->tasks[done].user, end);
+    else if (b->o->kind == TL_LOAD_CLOSED && b->head < b->n_heads)
+        follow(b, b->heads[b->head++], b->tasks[done].user, end);
+}
+
+static void begin(block *b) {
+    bool open = b->o->kind == TL_LOAD_OPEN;
+    uint64_t t0 = b->out->t_schedule = tl_clock_now() + (open ? BEGIN_AHEAD : 0);
+    size_t first = open ? b->n_heads : b->n_users < b->n_heads ? b->n_users : b->n_heads;
+    b->head = first;
+    for (size_t i = 0; i < first; i++) {
+        task *t = &b->tasks[b->heads[i]];
+        t->user = open ? 0 : i;
+        if (open)
+            set_off(t, t0 + b->jobs[b->heads[i]].at_ns);
+        else
+            set_off(t, i > 0 && b->o->ramp_ns ? t0 + b->o->ramp_ns / b->n_users * i : 0);
+    }
 }
 
 static void decode(block *b, size_t i) {
@@ -149,23 +233,21 @@ static void decode(block *b, size_t i) {
     if (b->o->on_item) b->o->on_item(b->o->ctx, item, i);
 }
 
-static user *user_of(block *b, const tl_http_req *req) {
-    for (size_t u = 0; u < b->n_users; u++)
-        if (b->users[u].job < b->n && b->reqs[b->users[u].job] == req) return &b->users[u];
-    return NULL;
-}
-
 static void count_failure(block *b, const tl_http_log *log, size_t job) {
     tl_load_result *r = b->out;
     r->failed++;
     b->in_a_row++;
     if (b->stop) return;
     if (b->o->engine && !tl_engine_attached(b->o->engine) && !tl_engine_alive(b->o->engine)) {
-        r->end = TL_LOAD_ENGINE;
-        b->stop = true;
+        stop(b, TL_LOAD_ENGINE);
     } else if (b->in_a_row >= b->max_in_a_row) {
-        r->end = TL_LOAD_FAILURES;
-        b->stop = true;
+        stop(b, TL_LOAD_FAILURES);
+    } else if (b->o->abort_error_share > 0 && b->finished >= ERRORS_FROM &&
+               (double)r->failed > b->o->abort_error_share * (double)b->finished) {
+        stop(b, TL_LOAD_ERRORS);
+        (void)snprintf(r->reason, sizeof r->reason, "%zu of %zu requests failed, over the share of %g, last request %zu: %s", r->failed,
+                       b->finished, b->o->abort_error_share, job + 1, tl_http_outcome_name(log->outcome));
+        return;
     }
     if (!b->stop) return;
     (void)snprintf(r->reason, sizeof r->reason, "%zu failed in a row, last request %zu: %s (HTTP %d) %s", b->in_a_row, job + 1,
@@ -173,29 +255,36 @@ static void count_failure(block *b, const tl_http_log *log, size_t job) {
 }
 
 static void on_done(tl_http_req *req, void *ctx) {
-    block *b = ctx;
-    user *u = user_of(b, req);
-    if (!u || !b->out->items[u->job].started) return;
+    const task *t = ctx;
+    block *b = t->b;
+    size_t job = job_of(t);
+    if (!b->out->items[job].started) return;
     const tl_http_log *log = tl_http_result(req);
-    size_t job = u->job;
-    u->last_end = log->t_close_ns ? log->t_close_ns : tl_clock_now();
-    if (u->last_end > b->out->t_end) b->out->t_end = u->last_end;
+    uint64_t end = log->t_close_ns ? log->t_close_ns : tl_clock_now();
+    if (end > b->out->t_end) b->out->t_end = end;
+    b->in_flight--;
+    b->finished++;
     if (log->outcome == TL_HTTP_COMPLETE && log->status / 100 == 2)
         b->in_a_row = 0;
     else if (log->outcome == TL_HTTP_ABANDONED)
-        b->out->failed++;
+        b->out->failed++, b->out->cut++;
     else
         count_failure(b, log, job);
-    if (b->n_users == 1) {
+    if (b->n_users == 1 && b->o->kind == TL_LOAD_CLOSED) {
         decode(b, job);
-        u->last_end = tl_clock_now(); /* the pause of the client does not count its own decoding */
+        end = tl_clock_now(); /* the pause of the client does not count its own decoding */
     }
-    next_job(u);
+    next_job(b, job, end);
 }
 
-static bool cancelled(void *ctx) {
-    const block *b = ctx;
-    return b->o->cancelled && b->o->cancelled(b->o->ctx);
+static bool cancelled(const block *b) { return b->o->cancelled && b->o->cancelled(b->o->ctx); }
+
+/* Asked every 20 ms: true also ends a stopped schedule whose timers are still set, and what drains for too long. */
+static bool over(void *ctx) {
+    block *b = ctx;
+    if (cancelled(b)) return b->user_cancelled = true;
+    if (b->stop && b->in_flight == 0) return true;
+    return b->drain_until && tl_clock_now() > b->drain_until;
 }
 
 /* ---- after ---- */
@@ -215,20 +304,35 @@ static void was_it_the_engine(block *b) {
     tl_buf_free(&words);
 }
 
+static void ended_early(block *b) {
+    tl_load_result *r = b->out;
+    bool aborted = b->stop;
+    b->stop = true;
+    if (b->user_cancelled) {
+        r->end = TL_LOAD_CANCELLED;
+        (void)snprintf(r->reason, sizeof r->reason, "cancelled after %zu of %zu requests", r->started, b->n);
+    } else if (!aborted) {
+        r->end = TL_LOAD_DRAINED;
+        (void)snprintf(r->reason, sizeof r->reason, "%zu requests were still running %g s after the last start and were cut off",
+                       r->cut, (double)b->o->drain_ns / 1e9);
+    }
+}
+
+static double cpu_s(void) { return (double)clock() / (double)CLOCKS_PER_SEC; }
+
 static tl_status run(block *b, tl_err *e) {
-    const tl_http_until until = {.cancelled = cancelled, .ctx = b};
+    const tl_http_until until = {.cancelled = over, .ctx = b};
     if (cancelled(b)) {
-        b->stop = true;
         b->out->end = TL_LOAD_CANCELLED;
         (void)snprintf(b->out->reason, sizeof b->out->reason, "cancelled before the first request");
         return TL_OK;
     }
-    for (size_t u = 0; u < b->n_users; u++) next_job(&b->users[u]);
+    double cpu = cpu_s();
+    begin(b);
     tl_status st = tl_http_loop_run(b->loop, &until, e);
+    b->out->client_cpu_s = cpu_s() - cpu;
     if (st == TL_CANCELLED) {
-        b->stop = true;
-        b->out->end = TL_LOAD_CANCELLED;
-        (void)snprintf(b->out->reason, sizeof b->out->reason, "cancelled after %zu of %zu requests", b->out->started, b->n);
+        ended_early(b);
         tl_err_clear(e);
         st = TL_OK;
     }
@@ -249,8 +353,11 @@ tl_status tl_load_run(tl_load_result *out, const tl_load_job *jobs, size_t n, co
     out->n = n;
     for (size_t i = 0; i < n; i++) tl_request_init(&out->items[i].request);
     b.reqs = tl_xalloc((n ? n : 1) * sizeof *b.reqs);
-    b.users = tl_xalloc(b.n_users * sizeof *b.users);
-    for (size_t u = 0; u < b.n_users; u++) b.users[u] = (user){.b = &b, .job = SIZE_MAX};
+    b.tasks = tl_xalloc((n ? n : 1) * sizeof *b.tasks);
+    for (size_t i = 0; i < n; i++) b.tasks[i] = (task){.b = &b};
+    b.heads = tl_xalloc((n ? n : 1) * sizeof *b.heads);
+    b.next = tl_xalloc((n ? n : 1) * sizeof *b.next);
+    b.n_heads = tl_load_order(b.heads, b.next, jobs, n);
     TRY(tl_http_loop_new(&b.loop, e));
     TRY(prepare(&b, e));
     TRY(run(&b, e));
@@ -258,7 +365,9 @@ out:
     for (size_t i = 0; i < n; i++) tl_http_free(b.reqs[i]);
     tl_http_loop_free(b.loop);
     free(b.reqs);
-    free(b.users);
+    free(b.tasks);
+    free(b.heads);
+    free(b.next);
     return st;
 }
 

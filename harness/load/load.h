@@ -1,12 +1,15 @@
-/* load: runs a block of prepared requests against one server, one after another or by N users at once, and hands back
- * what was observed; and makes prompts of exact length that no cache has seen.
+/* load: runs a block of prepared requests against one server, one after another, by N users at once (closed loop) or at
+ * times set in advance (open loop), and hands back what was observed; and makes prompts of exact length that no cache
+ * has seen.
  *
  * Not for: what a request's numbers mean (sample), starting servers (engine), repeats, order and storing (run).
  * Threads: everything belongs to the calling thread. One http loop carries all users.
  *
  * In the timed path (from the first start to the end of the block) load itself allocates nothing, writes nothing and
  * decodes nothing: bodies are serialised, logs allocated and touched, and the first connections open before it begins.
- * With one user the answer is decoded between two requests, with more users after the whole block.
+ * With one user of a closed loop the answer is decoded between two requests, else after the whole block. A pause set by
+ * the schedule (think_ns, ramp) takes one small timer, allocated between two requests; an open loop's timers are all made
+ * before it begins.
  */
 #ifndef TL_LOAD_H
 #define TL_LOAD_H
@@ -32,6 +35,10 @@ typedef struct tl_load_job {
     int64_t prompt_n;     /* exact length by construction; < 0 = unknown, not checked */
     tl_load_cache cache;  /* what must be true of the prompt cache */
     uint64_t timeout_ns;  /* of this request; 0 = the options' */
+    uint64_t at_ns;       /* open loop: intended start, since the begin of the schedule */
+    uint64_t think_ns;    /* pause before it, after the previous request of its user (closed) or session */
+    size_t session;       /* 0 = none. Jobs of one session run in the given order, each after the end of the one before
+                             (however that ended) + think_ns; different sessions are independent */
 } tl_load_job;
 
 typedef enum tl_load_end {
@@ -39,8 +46,12 @@ typedef enum tl_load_end {
     TL_LOAD_CANCELLED, /* the flag was set; running requests were ended and are in the results */
     TL_LOAD_FAILURES,  /* too many failed in a row */
     TL_LOAD_ENGINE,    /* the engine ended */
+    TL_LOAD_QUEUE,     /* more unfinished requests than max_in_flight: the server does not keep up with the schedule */
+    TL_LOAD_ERRORS,    /* a larger share failed than abort_error_share */
+    TL_LOAD_DRAINED,   /* every job was started, but drain_ns was over before all had ended */
 } tl_load_end;
-const char *tl_load_end_name(tl_load_end end); /* "all", "cancelled", "failures", "engine-ended" */
+/* "all", "cancelled", "failures", "engine-ended", "queue-growth", "error-share", "drained" */
+const char *tl_load_end_name(tl_load_end end);
 
 /* Flags of a result whose request may have gone well but did not measure what was asked. */
 #define TL_LOAD_PROMPT_DIFFERS (1u << 0) /* "prompt-count-differs": the engine counted another prompt length */
@@ -55,7 +66,8 @@ typedef struct tl_load_item {
     bool started;
     size_t worker;      /* the user that sent it, from 0 */
     size_t sequence;    /* order of starting in the block, from 0 */
-    uint64_t gap_ns;    /* from the same user's previous end to this intended start: the client's own pause */
+    uint64_t gap_ns;    /* from when it could have started (the previous end of its user or session, plus think_ns) to
+                           its actual start: the client's own pause; 0 for a first request */
     unsigned flags;     /* TL_LOAD_* */
 } tl_load_item;
 
@@ -63,19 +75,34 @@ typedef struct tl_load_result {
     tl_load_item *items; /* one a job, in the jobs' order */
     size_t n;
     size_t started, failed; /* failed = answers that are not complete with status 2xx */
+    size_t cut;             /* of the failed: ended by us (cancelled, drained) */
     tl_load_end end;
     char reason[512]; /* one line when end is not TL_LOAD_ALL */
     uint64_t t_begin, t_end; /* first intended start, last end */
+    uint64_t t_schedule;     /* begin of the schedule: at_ns and ramps count from here; 0 when none was started */
+    double client_cpu_s;     /* CPU time of this process, all threads, from t_schedule until the last request ended */
 } tl_load_result;
 void tl_load_result_free(tl_load_result *r); /* zeroed ok, twice ok */
 
+typedef enum tl_load_kind {
+    TL_LOAD_CLOSED = 0, /* N users take the jobs in order; a user stays with a session until it is over */
+    TL_LOAD_OPEN,       /* every job starts at t_schedule + at_ns whatever the others do, but a later job of a session
+                           not before its predecessor's end + think_ns. t_intended is that time, whenever it is really
+                           sent, so latency counts from the schedule. `users` is not looked at. */
+} tl_load_kind;
+
 typedef struct tl_load_opts {
+    tl_load_kind kind;
     const char *url;       /* NULL: the engine's */
     tl_engine *engine;     /* watched while the block runs; NULL = not watched */
-    size_t users;          /* closed loop, think time 0; 0 = 1 */
+    size_t users;          /* closed loop; 0 = 1 */
+    uint64_t ramp_ns;      /* closed loop: user u starts at u * ramp_ns / users */
     uint64_t timeout_ns;   /* whole request; 0 = 600 s */
     uint64_t stall_ns;     /* silence inside an answer; 0 = 120 s */
     size_t max_failures;   /* in a row; 0 = 3 */
+    size_t max_in_flight;  /* open loop: more unfinished requests end the block; 0 = unlimited */
+    double abort_error_share; /* after 10 finished requests a larger failed share ends the block; 0 = off */
+    uint64_t drain_ns;     /* after the last intended start, or an abort, running requests get so long; 0 = their timeouts */
     const char *const *headers; /* "Name: value" (a key); may be NULL */
     bool (*cancelled)(void *ctx);
     /* Each finished request as soon as it is decoded (see top): for storing and progress. May be NULL. */
@@ -87,6 +114,26 @@ typedef struct tl_load_opts {
  * make no sense and a lack of memory for sockets. `out` is freed with tl_load_result_free in every case. */
 tl_status tl_load_run(tl_load_result *out, const tl_load_job *jobs, size_t n, const tl_load_opts *opts, tl_err *e)
     TL_MUST_USE;
+
+/* ---- arrivals --------------------------------------------------------------------------------------------------- */
+
+typedef enum tl_load_process {
+    TL_LOAD_CONSTANT = 0, /* every gap is 1 / rate */
+    TL_LOAD_POISSON,      /* exponential gaps */
+    TL_LOAD_GAMMA,        /* gamma gaps of shape `burstiness` (as vLLM defines it): coefficient of variation 1/sqrt(it) */
+    TL_LOAD_UNIFORM,      /* gaps uniform in [0, 2 / rate] */
+} tl_load_process;
+
+typedef struct tl_load_arrival {
+    tl_load_process process;
+    double rate_per_s;    /* mean */
+    double rate_to_per_s; /* 0 = the rate stays; else it goes linearly from rate_per_s to this over the n arrivals' time */
+    double burstiness;    /* gamma's shape; 0 = 1, which is Poisson */
+    uint64_t seed;
+} tl_load_arrival;
+/* n intended starts, sorted, the first after one gap (constant: at 0). The same for the same description everywhere.
+ * TL_INVALID: a rate or shape that is not finite and positive. */
+tl_status tl_load_arrivals(uint64_t *at_ns, size_t n, const tl_load_arrival *a, tl_err *e) TL_MUST_USE;
 
 /* ---- prompts -------------------------------------------------------------------------------------------------- */
 

@@ -136,6 +136,10 @@ void script_server_record(tl_script_server *s, tl_script_request *r) {
     s->n_open++;
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
+    if (s->stall_ms && r->index == s->stall_at) {
+        const struct timespec pause = {s->stall_ms / 1000, (long)(s->stall_ms % 1000) * 1000000};
+        nanosleep(&pause, NULL);
+    }
 }
 
 static json_t *times_json(const uint64_t *t, size_t n) {
@@ -327,6 +331,8 @@ tl_status tl_script_server_start(tl_script_server **out, const tl_script_options
     s->listen_fd = s->wake_fd[0] = s->wake_fd[1] = -1;
     s->spin_us = o->no_spin ? 0 : o->spin_us ? o->spin_us : 200;
     s->health_503 = o->health_503;
+    s->stall_ms = o->stall_ms;
+    s->stall_at = o->stall_at;
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->changed, NULL);
     if (o->log_path != NULL && (s->log = fopen(o->log_path, "w")) == NULL)

@@ -37,6 +37,9 @@ typedef struct tl_script_options {
     uint32_t spin_us;     /* busy wait before each write for exact times; 0 = 200, used while <= 4 requests play.
                              Without it a write is late by the kernel's wake-up time (and recorded as such) */
     bool no_spin;
+    uint32_t stall_ms;    /* when request number stall_at (from 0) was received the server does nothing at all, for any
+                             connection, for so long; 0 = never */
+    size_t stall_at;
 } tl_script_options;
 
 typedef struct tl_script_request { /* a copy, free with tl_script_request_free */

@@ -56,7 +56,8 @@ struct tl_script_server {
     int listen_fd, wake_fd[2];
     uint16_t port;
     char url[32];
-    uint32_t spin_us;
+    uint32_t spin_us, stall_ms;
+    size_t stall_at;
     FILE *log;
     script_conn *conns;
     size_t n_playing; /* server thread */
