@@ -7,7 +7,13 @@
 
 #include <cmocka.h>
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <sys/socket.h>
+
 #include "http/http_impl.h"
+#include "sim/sim.h"
 
 void *__real_malloc(size_t n);
 void *__real_calloc(size_t n, size_t m);
@@ -94,11 +100,48 @@ static void a_full_body_stays_intact(void **state) {
     tl_http_loop_free(loop);
 }
 
+/* 64 real streams from the first start to the last byte: the loop, the callbacks and the ends of the requests. */
+static void a_block_of_streams_allocates_nothing(void **state) {
+    enum { N = 64 };
+    tl_null *server = NULL;
+    tl_http_loop *loop = NULL;
+    tl_http_req *r[N];
+    tl_err e = {0};
+    const char *headers[] = {"X-Tally-Null: first_us=30000 gap_us=10000 events=50", NULL};
+    TL_UNUSED(state);
+    signal(SIGPIPE, SIG_IGN);
+    assert_int_equal(tl_null_start(&server, TL_TALLY, &e), TL_OK);
+    assert_int_equal(tl_http_loop_new(&loop, &e), TL_OK);
+    for (size_t i = 0; i < N; i++) {
+        const tl_http_spec spec = {.url = tl_null_url(server), .headers = headers, .body = "{}", .body_len = 2,
+                                   .max_body = 65536, .max_reads = 1024};
+        int on = 0;
+        socklen_t len = sizeof on;
+        assert_int_equal(tl_http_prepare(&r[i], loop, &spec, &e), TL_OK);
+        tl_http_open(r[i]);
+        assert_int_equal(getsockopt(r[i]->fd, IPPROTO_TCP, TCP_NODELAY, &on, &len), 0);
+        assert_int_not_equal(on, 0);
+    }
+    const size_t before = calls;
+    for (size_t i = 0; i < N; i++) tl_http_start(r[i], 0);
+    assert_int_equal(tl_http_loop_run(loop, NULL, &e), TL_OK);
+    const size_t during = calls - before;
+    for (size_t i = 0; i < N; i++) {
+        assert_int_equal(tl_http_result(r[i])->outcome, TL_HTTP_COMPLETE);
+        assert_true(tl_http_result(r[i])->n_reads >= 2);
+        tl_http_free(r[i]);
+    }
+    tl_http_loop_free(loop);
+    tl_null_stop(server);
+    assert_int_equal(during, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_counter_counts),
         cmocka_unit_test(reading_allocates_nothing),
         cmocka_unit_test(a_full_body_stays_intact),
+        cmocka_unit_test(a_block_of_streams_allocates_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
