@@ -135,6 +135,27 @@ typedef struct tl_load_arrival {
  * TL_INVALID: a rate or shape that is not finite and positive. */
 tl_status tl_load_arrivals(uint64_t *at_ns, size_t n, const tl_load_arrival *a, tl_err *e) TL_MUST_USE;
 
+/* ---- traces ----------------------------------------------------------------------------------------------------- */
+
+typedef struct tl_load_arrived {
+    uint64_t at_ns;              /* since the trace's begin */
+    int64_t prompt_n, output_n;  /* tokens */
+    int64_t *hash_ids;           /* Mooncake: ids of the prompt's blocks of 512 tokens, equal = same text; may be NULL */
+    size_t n_hash_ids;
+} tl_load_arrived;
+typedef struct tl_load_trace {
+    tl_load_arrived *v;
+    size_t n, cap;
+} tl_load_trace;
+/* JSON lines with timestamp (ms), input_length, output_length and hash_ids as Mooncake publishes them; or CSV with a header
+ * that names at_s, prompt_tokens, output_tokens, or TIMESTAMP, ContextTokens, GeneratedTokens (Azure's traces; the first
+ * line is time 0). Byte order mark and CR LF are accepted. TL_INVALID names file, line and value; lines that are not in
+ * the order of time are refused. Freed with tl_load_trace_free; empty after an error. */
+tl_status tl_load_trace_read(tl_load_trace *out, const char *path, tl_err *e) TL_MUST_USE;
+/* Replays it `speed` times as fast (above 0). */
+tl_status tl_load_trace_speed(tl_load_trace *t, double speed, tl_err *e) TL_MUST_USE;
+void tl_load_trace_free(tl_load_trace *t); /* zeroed ok, twice ok */
+
 /* ---- prompts -------------------------------------------------------------------------------------------------- */
 
 /* Ordinary tokens of the running model, found by letting it tokenize a built-in text, which must come back unchanged from
