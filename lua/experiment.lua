@@ -1,4 +1,5 @@
 -- experiment: one file = one question. Strict: a field that is not known here is an error with a line and a suggestion.
+local core = require "tally_core"
 local schema = require "schema"
 local experiment = {}
 
@@ -10,48 +11,15 @@ local function texts(required, help)
   return { type = "table", required = required, fields = text.fields, help = help }
 end
 
-local engine_fields = {
-  name            = { type = "string", default = "llamacpp", help = "an adapter of lua/engine/" },
-  context         = { type = "integer|axis", min = 256, help = "tokens of context for each slot" },
-  slots           = { type = "integer|axis", min = 1 },
-  threads         = { type = "integer|axis", min = 1 },
-  batch           = { type = "integer|axis", min = 1 }, ubatch = { type = "integer|axis", min = 1 },
-  gpu_layers      = { type = "integer|string|axis" },
-  flash_attention = { type = "string|axis", one_of = { "on", "off", "auto" } },
-  kv_type         = { type = "string|axis", one_of = { "f16", "q8_0", "q4_0" } },
-  ready_timeout_s = { type = "number", default = 300, min = 1 },
-  extra           = { type = "list", help = "further arguments of the engine, passed as they are" },
-}
+-- The rules of a field stand once, in harness/plan/fields.c; here is only what plans cannot hold.
+local fields = core.plan_fields("")
+for _, made_later in ipairs { "schema", "script", "only", "predictions" } do fields[made_later] = nil end
+fields.title, fields.question = texts(true, "title = { zh = \"…\", en = \"…\" }"), texts(true, fields.question.help)
+fields.axes = { type = "table", required = true, help = "axes = { model = tally.models {…}, context = { 512, 8192 } }" }
+fields.workload = { type = "table", required = true, help = "tally.chat {…} or tally.completion {…}" }
+fields.predict = { type = "function", help = "function(cell) return tally.calc… end: stored before the first request" }
 
-local fields = {
-  id        = { type = "string", required = true, help = "lower-case words joined by '-', the same as the file's name" },
-  map       = { type = "string", required = true, one_of = { "measure", "capacity", "throughput", "accuracy" } },
-  day       = { type = "integer", min = 1, max = 30 },
-  title     = texts(true, "title = { zh = \"…\", en = \"…\" }"),
-  question  = texts(true, "the one question this experiment answers"),
-  axes      = { type = "table", required = true, help = "axes = { model = tally.models {…}, context = { 512, 8192 } }" },
-  workload  = { type = "table", required = true, help = "tally.chat {…} or tally.completion {…}" },
-  engine    = { type = "table", default = {}, fields = engine_fields },
-  repeats   = { type = "table", default = {}, fields = {
-    min = { type = "integer", default = 5, min = 1 }, max = { type = "integer", default = 30, min = 1 },
-    until_ci = { type = "number", default = 0.02, min = 0.0001, max = 1, help = "stop when the 95 % interval is within ± this share" },
-    warmup = { type = "integer", default = 1, min = 0, help = "requests after each engine start that are stored but not counted" },
-  } },
-  seed      = { type = "integer", default = 1, min = 0 },
-  probe     = { type = "table", default = {}, fields = {
-    bandwidth = { type = "boolean", default = true, help = "probe the memory bandwidth before and after each visit of a cell" },
-    milliseconds = { type = "integer", default = 150, min = 20, max = 5000 },
-  } },
-  predict   = { type = "function", help = "function(cell) return tally.calc… end: stored before the first request" },
-  accept    = { type = "list", default = {}, help = "accept = { { metric = \"ratio\", min = 0.7, max = 1.05 } }" },
-  figures   = { type = "list", default = {} },
-}
-
-local accept_fields = {
-  metric = { type = "string", required = true, one_of = { "decode_rate", "ttft", "tpot", "e2e", "prefill_rate", "ratio", "implied_bandwidth" } },
-  min = { type = "number" }, max = { type = "number" },
-  within = { type = "string", one_of = { "predicted" }, help = "inside the stored prediction's interval" },
-}
+local accept_fields = core.plan_fields("accept[].")
 
 local function check_axes(axes)
   local names = {}
@@ -93,13 +61,13 @@ function experiment.experiment(t)
   if not t.workload.kind then
     schema.fail("workload", "workload must come from tally.chat {…} or tally.completion {…}")
   end
-  if t.repeats.min > t.repeats.max then
+  if (t.repeats and t.repeats.min or 0) > (t.repeats and t.repeats.max or math.huge) then
     schema.fail("repeats.max", ("repeats.max (%d) is less than repeats.min (%d)"):format(t.repeats.max, t.repeats.min))
   end
   t.axes = check_axes(t.axes)
   check_axis_references(t.workload, t.axes, "workload")
-  check_axis_references(t.engine, t.axes, "engine")
-  for i, a in ipairs(t.accept) do schema.check(a, accept_fields, "accept." .. i) end
+  check_axis_references(t.engine or {}, t.axes, "engine")
+  for i, a in ipairs(t.accept or {}) do schema.check(a, accept_fields, "accept." .. i) end
   return t
 end
 

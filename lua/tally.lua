@@ -40,6 +40,11 @@ tally.file = require("workload.model").file
 -- Workloads ---------------------------------------------------------------------------------------------------------
 tally.chat = require("workload.request").chat
 tally.completion = require("workload.request").completion
+-- When requests are sent: workload = tally.chat { …, schedule = tally.open { rate = 2 } }
+tally.closed = require("workload.schedule").closed
+tally.open = require("workload.schedule").open
+tally.trace = require("workload.schedule").trace
+tally.search = require("workload.schedule").search
 
 -- Formulas: tally.calc.decode_rate { bandwidth=, bytes_per_token= } -----------------------------------------------
 tally.calc = setmetatable({}, { __index = function(t, name)

@@ -48,8 +48,9 @@ static const char *axis_use(const json_t *j, const char *name, const json_t *axe
     json_t *v;
     json_object_foreach((json_t *)j, key, v) {
         const char *used = tl_json_str(v, "$axis", NULL);
-        if (used == NULL) continue;
-        if (name != NULL ? strcmp(used, name) == 0 : plan_axis(axes, used) == NULL) return used;
+        if (used == NULL) used = json_is_object(v) ? axis_use(v, name, axes) : NULL;
+        else if (name != NULL ? strcmp(used, name) != 0 : plan_axis(axes, used) != NULL) used = NULL;
+        if (used != NULL) return used;
     }
     return NULL;
 }
@@ -123,7 +124,8 @@ static json_t *resolved(const json_t *part, const json_t *values) {
     const char *key;
     json_object_foreach((json_t *)part, key, v) {
         const char *axis = tl_json_str(v, "$axis", NULL);
-        json_object_set(out, key, axis ? json_object_get(values, axis) : v);
+        if (axis == NULL && json_is_object(v)) json_object_set_new(out, key, resolved(v, values));
+        else json_object_set(out, key, axis ? json_object_get(values, axis) : v);
     }
     return out;
 }
@@ -189,6 +191,7 @@ static tl_status add_cell(maker *m, const json_t *params, const json_t *values) 
     c.cell = label.p;
     raw = resolved(p->workload, values);
     TRY(plan_normal(&workload, &c, "workload.", raw));
+    TRY(plan_check_workload(&c, workload));
     json_decref(raw);
     raw = resolved(p->engine, values);
     TRY(plan_normal(&engine, &c, "engine.", raw));

@@ -23,6 +23,8 @@ tl_status plan_fail(const plan_check *c, const char *path, const char *fmt, ...)
 /* A new object with all defaults, from `given` (NULL = {}), whose fields are those below `prefix` ("" or
  * "workload."). */
 tl_status plan_normal(json_t **out, const plan_check *c, const char *prefix, const json_t *given);
+/* What no single field can say of a cell's workload: which fields each kind of schedule needs. (workload.c) */
+tl_status plan_check_workload(const plan_check *c, const json_t *workload);
 const tl_plan_field *plan_field(const char *path);
 /* Short text of a value for messages and labels: a reference gives its name. Into out[size]. */
 void plan_show(char *out, size_t size, const json_t *v);

@@ -1,5 +1,6 @@
 /* tl.Value userdata, and the module "tally_core" that the Lua library is written on: making values, arithmetic, units,
  * near names, the running script's text. Values live in the script's graph; userdata holds a pointer and needs no __gc. */
+#include "plan/plan.h"
 #include "script/script_impl.h"
 
 #include <math.h>
@@ -214,6 +215,70 @@ static int core_nearest(lua_State *L) {
     return 1;
 }
 
+/* tally_core.plan_fields(prefix): {name = {type=, required=, help=, min=, max=, one_of={...}, fields={...}}} of the plan's
+ * fields below prefix ("" or "workload."), in the form that lua/schema.lua checks by. So a rule stands once: in plan. */
+static const char *schema_type(const tl_plan_field *f) {
+    static const char *const types[][2] = {{"string", "string|axis"}, {"integer", "integer|axis"},
+                                           {"number", "number|axis"}, {"boolean", "boolean|axis"},
+                                           {"list", "list"}, {"table", "table"}, {"table", "table"},
+                                           {"integer|string", "integer|string|axis"}};
+    return types[f->type][f->axis];
+}
+
+static void push_words(lua_State *L, const char *words) {
+    lua_newtable(L);
+    for (lua_Integer i = 1; *words; i++) {
+        size_t n = strcspn(words, " ");
+        lua_pushlstring(L, words, n);
+        lua_rawseti(L, -2, i);
+        words += n + strspn(words + n, " ");
+    }
+}
+
+static void push_fields(lua_State *L, const char *prefix);
+
+static void push_field(lua_State *L, const tl_plan_field *f) {
+    char below[160];
+    lua_newtable(L);
+    lua_pushstring(L, schema_type(f));
+    lua_setfield(L, -2, "type");
+    lua_pushstring(L, f->help);
+    lua_setfield(L, -2, "help");
+    lua_pushboolean(L, f->required);
+    lua_setfield(L, -2, "required");
+    if (f->min <= f->max) {
+        lua_pushnumber(L, f->min);
+        lua_setfield(L, -2, "min");
+        lua_pushnumber(L, f->max);
+        lua_setfield(L, -2, "max");
+    }
+    if (f->one_of != NULL) {
+        push_words(L, f->one_of);
+        lua_setfield(L, -2, "one_of");
+    }
+    if (f->type == TL_PLAN_OBJECT) {
+        snprintf(below, sizeof below, "%s.", f->path);
+        push_fields(L, below);
+        lua_setfield(L, -2, "fields");
+    }
+}
+
+static void push_fields(lua_State *L, const char *prefix) {
+    size_t n, k = strlen(prefix);
+    const tl_plan_field *f = tl_plan_fields(&n);
+    lua_newtable(L);
+    for (size_t i = 0; i < n; i++) {
+        if (!tl_str_starts(f[i].path, prefix) || strpbrk(f[i].path + k, ".[") != NULL) continue;
+        push_field(L, &f[i]);
+        lua_setfield(L, -2, f[i].path + k);
+    }
+}
+
+static int core_plan_fields(lua_State *L) {
+    push_fields(L, luaL_checkstring(L, 1));
+    return 1;
+}
+
 /* tally_core.source_name and .source_text change with each loaded script: read through the registry. */
 static int core_index(lua_State *L) {
     const char *key = luaL_checkstring(L, 2);
@@ -229,6 +294,7 @@ void script_open_value(lua_State *L) {
                                     {"__tostring", value_tostring}, {"__index", value_index}, {NULL, NULL}};
     static const luaL_Reg core[] = {{"value", core_value}, {"derive", core_derive}, {"interval", core_interval},
                                     {"convert", core_convert}, {"is_value", core_is_value}, {"nearest", core_nearest},
+                                    {"plan_fields", core_plan_fields},
                                     {"min", value_min}, {"max", value_max}, {NULL, NULL}};
     luaL_newmetatable(L, META);
     luaL_setfuncs(L, meta, 0);

@@ -121,6 +121,30 @@ static void refuses(void **state) {
          "\"synth\", \"name\": \"a\"}]},"
          " {\"name\": \"draft\", \"values\": [{\"kind\": \"file\", \"name\": \"a\"}]}]",
          "two different models are called 'a'", ""},
+        {"workload.schedule", "{\"rate\": 2}",
+         "'workload.schedule.kind' is missing", ""},
+        {"workload.schedule", "{\"kind\": \"open\"}",
+         "needs the field 'workload.schedule.rate'", "arrivals per second"},
+        {"workload.schedule", "{\"kind\": \"opne\", \"rate\": 2}",
+         "one of: closed open", "'open'"},
+        {"workload.schedule", "{\"kind\": \"closed\", \"rate\": 2}",
+         "kind 'closed' has no 'rate'", "think"},
+        {"workload.schedule", "{\"kind\": \"open\", \"rate\": 0}",
+         "allowed is 0.0001", ""},
+        {"workload.schedule", "{\"kind\": \"open\", \"rate\": 2, \"burstness\": 1}",
+         "unknown field 'workload.schedule.burstness'", "'burstiness'"},
+        {"workload.schedule", "{\"kind\": \"search\", \"over\": \"users\", \"from\": 1, \"to\": 8}",
+         "needs the field 'workload.schedule.slo'", "ttft<2s"},
+        {"workload.schedule", "{\"kind\": \"search\", \"over\": \"users\", \"from\": 9, \"to\": 8, \"slo\": \"ttft<2s\"}",
+         "goes from 9 to 8", ""},
+        {"workload.schedule", "{\"kind\": \"trace\"}",
+         "needs the field 'workload.schedule.file'", ""},
+        {"workload.schedule", "{\"kind\": \"open\", \"rate\": {\"$axis\": \"rat\"}}",
+         "names the axis 'rat', which is not there", ""},
+        {"workload.prefix", "{\"tokens\": 512}",
+         "leaves nothing of the prompt (512)", ""},
+        {"workload.sessions", "{\"turns\": 1, \"turn_tokens\": 8}",
+         "allowed is 2", ""},
         {"schema", "2", "allowed is 1 to 1", ""},
         {"script", "{\"name\": \"x.lua\", \"text\": \"a\", \"sha256\": \"00\"}", "script.sha256 is", ""},
     };
@@ -149,6 +173,26 @@ static void refuses(void **state) {
     assert_int_equal(tl_plan_parse(&p, "[", 1, "plan", &e), TL_INVALID);
     assert_int_equal(tl_plan_parse(&p, "3", 1, "plan", &e), TL_INVALID);
     assert_non_null(strstr(e.msg, "'plan' must be an object"));
+}
+
+/* An axis inside the schedule gives each cell its own rate; one user and open arrivals do not go with `concurrency`. */
+static void schedules(void **state) {
+    TL_UNUSED(state);
+    json_t *j = parse(law), *w = json_object_get(j, "workload");
+    tl_plan *p = NULL;
+    tl_err e = {0};
+    json_array_append_new(json_object_get(j, "axes"), json_pack("{s:s, s:[f, f]}", "name", "rate", "values", 0.5, 2.0));
+    json_object_set_new(w, "schedule", json_pack("{s:s, s:{s:s}}", "kind", "open", "rate", "$axis", "rate"));
+    if (tl_plan_from_json(&p, j, &e) != TL_OK) fail_msg("%s", e.msg);
+    assert_int_equal(p->n_cells, 8);
+    assert_true(tl_json_num(p->cells[0].workload, "schedule.rate", 0) == 0.5);
+    assert_true(tl_json_num(p->cells[1].workload, "schedule.rate", 0) == 2.0);
+    assert_null(tl_json_at(p->cells[0].workload, "schedule.arrival"));
+    tl_plan_free(p);
+    json_object_set_new(w, "concurrency", json_integer(4));
+    assert_int_equal(tl_plan_from_json(&p, j, &e), TL_INVALID);
+    assert_non_null(strstr(e.msg, "have no users to count"));
+    json_decref(j);
 }
 
 static void too_many_cells(void **state) {
@@ -434,7 +478,7 @@ static void table(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(reads),
                                        cmocka_unit_test(refuses),
-                                       cmocka_unit_test(too_many_cells),
+                                       cmocka_unit_test(schedules), cmocka_unit_test(too_many_cells),
                                        cmocka_unit_test(keys_stay),
                                        cmocka_unit_test(overrides),
                                        cmocka_unit_test(predictions),

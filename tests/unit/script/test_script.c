@@ -88,6 +88,10 @@ static void experiments_are_strict(void **state) {
                  "workload = tally.chat { prompt_tokens = tally.axis 'b', output_tokens = 1 } }", "no such axis", NULL);
     refused(HEAD "return tally.experiment { id = 'x', map = 'measure', title = {}, question = {}, axes = { a = {} }, "
                  "workload = tally.chat { prompt_tokens = 1, output_tokens = 1 } }", "at least one entry", NULL);
+    refused(HEAD "local s = tally.open { rtae = 2 } return {}", "unknown field 'rtae' in 'schedule'", "did you mean 'rate'");
+    refused(HEAD "local s = tally.open { rate = 2, arrival = 'posson' } return {}", "must be one of: constant, poisson, gamma",
+            "did you mean 'poisson'");
+    refused(HEAD "local s = tally.search { resolution = 3 } return {}", "the most allowed is 0.5", NULL);
     refused(HEAD "tally.synth { name = 'm', quant = 'q5_9' } return {}", "must be one of", NULL);
 }
 
