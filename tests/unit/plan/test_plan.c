@@ -125,7 +125,7 @@ static void refuses(void **state) {
          "'workload.schedule.kind' is missing", ""},
         {"workload.schedule", "{\"kind\": \"open\"}",
          "needs the field 'workload.schedule.rate'", "arrivals per second"},
-        {"workload.schedule", "{\"kind\": \"opne\", \"rate\": 2}",
+        {"workload.schedule", "{\"kind\": \"opn\", \"rate\": 2}",
          "one of: closed open", "'open'"},
         {"workload.schedule", "{\"kind\": \"closed\", \"rate\": 2}",
          "kind 'closed' has no 'rate'", "think"},
