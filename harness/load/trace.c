@@ -35,8 +35,8 @@ static bool date_s(double *out, const char *t) {
     if (!is_utc(t)) return false;
     y -= mo <= 2;
     int era = y / 400, year = y % 400, day = (153 * (mo + (mo > 2 ? -3 : 9)) + 2) / 5 + d - 1;
-    double days = era * 146097.0 + year * 365 + year / 4 - year / 100 + day;
-    *out = ((days * 24 + h) * 60 + mi) * 60 + s;
+    int64_t days = (int64_t)era * 146097 + year * 365 + year / 4 - year / 100 + day;
+    *out = (double)(((days * 24 + h) * 60 + mi) * 60) + s;
     return true;
 }
 
