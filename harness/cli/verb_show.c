@@ -59,12 +59,52 @@ static void print_cells(tl_cli *c, const json_t *show) {
     }
     json_array_foreach(json_object_get(show, "cells"), i, cell) {
         const char *key = tl_json_str(cell, "key", "");
-        t[(i + 1) * width] = tl_json_str(cell, "axes.model", tl_json_str(cell, "facts.label", key));
+        const char *label = tl_json_str(cell, "facts.label", key); /* the model's name alone where nothing else varies */
+        t[(i + 1) * width] = json_object_size(json_object_get(cell, "axes")) == 1 ? tl_json_str(cell, "axes.model", label) : label;
         for (size_t j = 0; j < k; j++) t[(i + 1) * width + j + 1] = number(a, value_of(show, key, columns[used[j]]));
     }
     tl_cli_table(c, t, n + 1, width);
     tl_arena_free(a);
     free(t);
+}
+
+/* Interruptions and continuations, and a state that is not "done", with their reasons. */
+static void print_states(tl_cli *c, const json_t *show) {
+    size_t i;
+    json_t *t;
+    json_array_foreach(json_object_get(show, "states"), i, t) {
+        const char *state = tl_json_str(t, "state", ""), *reason = tl_json_str(t, "reason", NULL);
+        if (tl_str_eq(state, "started") || tl_str_eq(state, "done")) continue;
+        fprintf(c->out, "%s%s%s\n", state, reason ? ": " : "", reason ? reason : "");
+    }
+}
+
+static const char *cell_name(const json_t *show, const char *key) {
+    size_t i;
+    json_t *cell;
+    json_array_foreach(json_object_get(show, "cells"), i, cell)
+        if (tl_str_eq(tl_json_str(cell, "key", ""), key)) return tl_json_str(cell, "facts.label", key);
+    return key;
+}
+
+/* One line a measured block of many users, each number measured by this run. */
+static void print_windows(tl_cli *c, const json_t *show) {
+    size_t i, lines = 0;
+    json_t *t;
+    json_array_foreach(json_object_get(show, "trials"), i, t) {
+        const json_t *w = tl_json_at(t, "facts.window");
+        const char *name = cell_name(show, tl_json_str(t, "cell", ""));
+        if (w != NULL) {
+            if (lines++ == 0) fprintf(c->out, "\nblocks, whole, ramp and drain included [measured]\n");
+            fprintf(c->out, "  %s, round %" PRId64 ": %.2f s, %" PRId64 " sent, %" PRId64 " ok, %" PRId64 " failed; %.3g req/s, %.3g tok/s; "
+                            "sent late p50 %.3f, max %.3f ms\n",
+                    name, tl_json_int(t, "round", 0) + 1, tl_json_num(w, "seconds", NAN), tl_json_int(w, "offered", 0),
+                    tl_json_int(w, "ok", 0), tl_json_int(w, "failed", 0), tl_json_num(w, "request_rate", NAN),
+                    tl_json_num(w, "throughput", NAN), tl_json_num(w, "lateness.p50_ms", NAN), tl_json_num(w, "lateness.max_ms", NAN));
+        }
+        const char *aborted = tl_json_str(t, "facts.aborted.reason", NULL);
+        if (aborted) fprintf(c->out, "  %s, round %" PRId64 ": aborted: %s; no medians are made of it\n", name, tl_json_int(t, "round", 0) + 1, aborted);
+    }
 }
 
 static tl_status show_run(tl_cli *c, tl_store *s, const char *id, tl_err *e) {
@@ -82,6 +122,7 @@ static tl_status show_run(tl_cli *c, tl_store *s, const char *id, tl_err *e) {
     fprintf(c->out, "%.19sZ  machine %s (%s)  revision %.7s (%s)\n", when, tl_json_str(show, "machine.name", "this"),
             tl_json_str(show, "machine.facts.cpu.model", "?"), tl_json_str(show, "git.commit", "none"),
             tl_json_bool(show, "git.dirty", false) ? "modified" : "clean");
+    print_states(c, show);
     const json_t *engine = tl_json_at(show, "engines.0.facts");
     if (engine != NULL) fprintf(c->out, "engine %s %s\n", tl_json_str(engine, "adapter", ""), tl_json_str(engine, "version.text", tl_json_str(engine, "build", "")));
     const json_t *bw = value_of(show, NULL, "bandwidth"), *law = value_of(show, NULL, "law_ratio");
@@ -89,6 +130,7 @@ static tl_status show_run(tl_cli *c, tl_store *s, const char *id, tl_err *e) {
     if (bw) fprintf(c->out, "read bandwidth before the first request: %s GB/s [measured]\n", number(a, bw));
     fprintf(c->out, "\n");
     if (json_array_size(json_object_get(show, "cells")) > 0) print_cells(c, show);
+    print_windows(c, show);
     if (law) fprintf(c->out, "\nmeasured / predicted, all trials: %s [derived]\n", number(a, law));
     tl_arena_free(a);
     json_decref(show);

@@ -159,6 +159,21 @@ static tl_status check_same_models(tl_run_ctx *c, tl_err *e) {
     return st;
 }
 
+/* A cell that a rule of its schedule aborted has had its answer. */
+static tl_status mark_aborted(tl_run_ctx *c, tl_err *e) {
+    json_t *show = NULL, *t;
+    size_t k;
+    tl_status st = tl_store_run_show(&show, c->spec->store, c->id, e);
+    if (st != TL_OK) return st;
+    json_array_foreach(json_object_get(show, "trials"), k, t) {
+        if (tl_json_at(t, "facts.aborted") == NULL) continue;
+        for (size_t i = 0; i < c->n_cells; i++)
+            if (tl_str_eq(c->cells[i].key, tl_json_str(t, "cell", ""))) c->cells[i].finished = c->cells[i].aborted = true;
+    }
+    json_decref(show);
+    return TL_OK;
+}
+
 /* Predictions and the first bandwidth were stored when the run began: they are read, never made again. */
 static tl_status read_back(tl_run_ctx *c, tl_err *e) {
     json_t *rows = NULL;
@@ -213,6 +228,7 @@ static tl_status resume_run(tl_run_ctx *c, tl_err *e) {
     tl_store_state t = {.state = TL_STORE_RESUMED, .wall_ns = wall, .utc_offset = offset};
     TRY(tl_store_run_state(c->spec->store, c->id, &t, e));
     TRY(mark_done_rounds(c, e));
+    TRY(mark_aborted(c, e));
     TRY(read_back(c, e));
 out:
     return st;
@@ -301,6 +317,9 @@ static tl_status make_cells(tl_run_ctx *c, tl_err *e) {
         }
         c->cells[i] = (tl_run_cell){.key = pc->key, .params = pc->params, .workload = pc->workload, .settings = pc->settings,
                                     .model = model};
+        tl_run_load load;
+        tl_status st = run_load_of(&load, pc->workload, e);
+        if (st != TL_OK) return tl_wrap(e, "cell %s", pc->label), st;
     }
     return TL_OK;
 }

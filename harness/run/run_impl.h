@@ -33,7 +33,8 @@ typedef struct tl_run_cell {
     json_t *bytes_per_token;   /* the stored value that the prediction used, or NULL; owned */
     char prediction_id[TL_STORE_ID]; /* stored value, or "" */
     int64_t rounds_done;
-    bool finished;             /* enough repeats, or an interval narrow enough */
+    bool finished;             /* enough repeats, an interval narrow enough, or aborted */
+    bool aborted;              /* a rule of its schedule ended a block: it has no medians, and is not visited again */
 } tl_run_cell;
 
 typedef struct tl_run_ctx {
@@ -60,6 +61,43 @@ int64_t run_t(const tl_run_ctx *c, uint64_t t_ns); /* relative to the anchor; no
 
 /* One visit of a cell: engine, probe, requests, probe; everything committed when it returns. (visit.c) */
 tl_status run_visit(tl_run_ctx *c, size_t cell, int64_t round, tl_err *e) TL_MUST_USE;
+
+typedef struct tl_run_block {
+    tl_run_ctx *c;
+    const tl_run_cell *cell;
+    tl_run_engine *engine;
+    const tl_dialect *dialect;
+    char trial_id[TL_STORE_ID];
+    int64_t stored, blocks; /* requests and blocks of this trial so far */
+    bool cold_ok, aborted;
+    double cached;   /* tokens the engine says it did not compute, over all measured requests */
+    json_t *rates;   /* decode rate of each good measured request, beside the probes */
+    json_t *facts;   /* of the trial */
+    size_t ok, bad;
+} tl_run_block;
+
+/* What one block asks of the server. */
+typedef struct tl_run_load {
+    bool open;            /* requests come by themselves */
+    size_t requests;      /* of all users together */
+    size_t users;         /* closed loop */
+    double rate, rate_to; /* open loop, requests/s; rate_to 0: it stays */
+} tl_run_load;
+/* Of the cell's workload. TL_INVALID names a field that cannot be carried out. (jobs.c) */
+tl_status run_load_of(tl_run_load *out, const json_t *workload, tl_err *e) TL_MUST_USE;
+
+typedef struct tl_run_jobs {
+    tl_load_job *v; /* bodies owned */
+    size_t n;
+    tl_load_opts opts; /* all but what belongs to the caller: engine, callbacks */
+} tl_run_jobs;
+tl_status run_jobs_make(tl_run_jobs *out, tl_run_block *b, const tl_run_load *load, uint64_t seed, tl_err *e) TL_MUST_USE;
+void run_jobs_free(tl_run_jobs *j); /* zeroed ok */
+
+tl_status run_store_request(tl_run_block *b, const tl_load_item *item, const tl_load_job *job, const char *role,
+                            tl_err *e) TL_MUST_USE; /* (record.c) */
+/* Counts, rates and the client's own lateness over a block, as JSON with the rule of its window. (window.c) */
+json_t *run_window(const tl_load_result *r, const tl_run_load *load);
 
 /* ---- values (values.c) ---- */
 

@@ -117,6 +117,24 @@ sleep 2; pkill -9 -f 'models/[ab]-[0-9a-f]*[.]gguf'; wait $pid; code=$?
 check "a killed server fails the run" [ $code = 1 ]
 check "the reason is stored" [ -n "$(sql "SELECT reason FROM run_state WHERE state='failed'")" ]
 
+# ---- schedules: requests come by themselves; one rate is far beyond what the server can do
+rm -f tally.db tally.db-*
+sed -e 's/id = "tiny"/id = "open"/' -e 's/axes = {/axes = { rate = { 4, 2000 },/' -e '/name = "b"/d' -e 's/context = 2048 },$/context = 2048 } } },/' \
+    -e 's/cache = "cold" }/requests = 16, schedule = tally.open { rate = tally.axis "rate", max_in_flight = 6, drain_s = 20 } }/' \
+    -e 's/min = 5, max = 5/min = 2, max = 2/' experiments/measure/tiny.lua >experiments/measure/open.lua
+check "an open loop runs" go "$tally" run open
+check "the block of the slow rate is whole" [ "$(sql "SELECT count(*) FROM trial_end WHERE json_extract(facts,'$.window.ok')=16")" = 2 ]
+check "the overloaded cell is aborted once, not repeated" [ "$(sql "SELECT count(*) FROM trial_end WHERE json_extract(facts,'$.aborted.rule')='queue-growth'")" = 1 ]
+check "and has no median" [ "$(sql "SELECT count(*) FROM value WHERE name='decode_rate'")" = 1 ]
+check "requests were sent on time" [ "$(sql "SELECT max(json_extract(facts,'$.window.lateness.p50_ms'))<20 FROM trial_end")" = 1 ]
+check "show" go "$tally" show open
+check "show says why there is no median" grep -q 'rate=2000, round 1: aborted: .*limit 6' "$dir/out"
+sed 's/max_in_flight = 6/workers = 2/' experiments/measure/open.lua >experiments/measure/workers.lua
+sed -i 's/id = "open"/id = "workers"/' experiments/measure/workers.lua
+go "$tally" run workers; code=$?
+check "what a schedule cannot do is refused, not ignored" [ $code = 2 ]
+check "by name" grep -q 'workload.schedule.workers' "$dir/err"
+
 printf '[  PASSED  ] %d test(s).\n' "$passed"
 [ "$failed" = 0 ] || printf '[  FAILED  ] %d test(s)\n' "$failed"
 [ "$failed" = 0 ]

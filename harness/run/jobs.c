@@ -1,0 +1,114 @@
+/* From a workload to the requests of one block: bodies, intended starts, pauses, and what the client is told. */
+#include "run/run_impl.h"
+
+#include <math.h>
+
+static void generation(tl_gen *g, const json_t *w, uint64_t seed) {
+    tl_gen_init(g);
+    g->max_tokens = tl_json_int(w, "output_tokens", 128);
+    g->temperature = tl_json_num(w, "temperature", 0);
+    g->seed = (int64_t)(seed & 0x7fffffff);
+    g->ignore_eos = tl_json_bool(w, "ignore_eos", false);
+    bool chat = tl_str_eq(tl_json_str(w, "kind", ""), "chat"), ollama = tl_str_eq(tl_json_str(w, "dialect", ""), "ollama-chat");
+    if (!ollama) g->cache_prompt = tl_str_eq(tl_json_str(w, "cache", "cold"), "cold") ? 0 : 1;
+    if (chat) g->enable_thinking = tl_json_bool(w, "thinking", true);
+}
+
+static tl_status make_body(tl_load_job *job, tl_run_block *b, const json_t *w, uint64_t seed, tl_err *e) {
+    size_t n = (size_t)tl_json_int(w, "prompt_tokens", 1);
+    int32_t *ids = tl_xalloc(n * sizeof *ids);
+    tl_buf text, body;
+    tl_buf_init(&text, 0);
+    tl_buf_init(&body, 0);
+    tl_gen g;
+    generation(&g, w, seed);
+    tl_prompt p = {0};
+    bool exact = tl_str_eq(tl_json_str(w, "kind", ""), "completion");
+    if (exact) {
+        tl_load_pool_draw(ids, n, b->engine->prompts);
+        p.tokens = ids;
+        p.n_tokens = n;
+    } else {
+        tl_load_pool_text(&text, n, b->engine->prompts);
+        p.text = text.p;
+    }
+    tl_status st = tl_dialect_body(&body, b->dialect, &p, &g, e);
+    job->dialect = b->dialect;
+    job->body_len = body.len;
+    job->body = tl_buf_take(&body);
+    job->max_tokens = g.max_tokens;
+    job->prompt_n = exact ? (int64_t)n : -1;
+    job->cache = tl_str_eq(tl_json_str(w, "cache", "cold"), "cold") ? TL_CACHE_COLD : TL_CACHE_WARM;
+    job->timeout_ns = (uint64_t)(tl_json_num(w, "timeout_s", 600) * 1e9);
+    tl_buf_free(&text);
+    tl_buf_free(&body);
+    free(ids);
+    return st;
+}
+
+/* ---- when they are sent ------------------------------------------------------------------------------------------ */
+
+/* Fields that plans may carry and that no block can carry out yet: refused, never ignored. */
+static const char *const missing[] = {"language", "corpus", "prefix", "sessions", "schedule.slo", "schedule.settle_s",
+                                      "schedule.file", "schedule.over", "schedule.ruler_share", "schedule.workers", "schedule.cpus"};
+
+tl_status run_load_of(tl_run_load *out, const json_t *workload, tl_err *e) {
+    const json_t *s = json_object_get(workload, "schedule");
+    bool pauses_vary = !tl_str_eq(tl_json_str(s, "think", "constant"), "constant");
+    for (size_t i = 0; i < TL_COUNT(missing) + 1; i++)
+        if (i < TL_COUNT(missing) ? tl_json_at(workload, missing[i]) != NULL : pauses_vary) {
+            tl_fail(e, TL_INVALID, "workload.%s: runs cannot do this yet", i < TL_COUNT(missing) ? missing[i] : "schedule.think");
+            return tl_remedy(e, "leave the field out; schedules that run are closed (ramp_s, think_s) and open (rate, rate_to, arrival, burstiness), "
+                                "with drain_s, max_in_flight and abort_error_share");
+        }
+    size_t requests = (size_t)tl_json_int(workload, "requests", 1), users = (size_t)tl_json_int(workload, "concurrency", 1);
+    bool open = tl_str_eq(tl_json_str(s, "kind", "closed"), "open");
+    *out = open ? (tl_run_load){.open = true, .requests = requests, .rate = tl_json_num(s, "rate", NAN), .rate_to = tl_json_num(s, "rate_to", 0)}
+                : (tl_run_load){.requests = requests * users, .users = users};
+    return TL_OK;
+}
+
+static tl_load_process process_of(const json_t *s) {
+    const char *name = tl_json_str(s, "arrival", "poisson");
+    return tl_str_eq(name, "constant") ? TL_LOAD_CONSTANT : tl_str_eq(name, "gamma") ? TL_LOAD_GAMMA : TL_LOAD_POISSON;
+}
+
+static tl_status set_arrivals(tl_run_jobs *j, const json_t *s, const tl_run_load *load, uint64_t seed, tl_err *e) {
+    uint64_t *at = tl_xalloc((load->requests + 1) * sizeof *at);
+    tl_load_arrival a = {.process = process_of(s), .rate_per_s = load->rate, .rate_to_per_s = load->rate_to,
+                         .burstiness = tl_json_num(s, "burstiness", 0), .seed = seed};
+    tl_status st = tl_load_arrivals(at, load->requests, &a, e);
+    for (size_t i = 0; i < j->n && st == TL_OK; i++) j->v[i].at_ns = at[i];
+    free(at);
+    return st;
+}
+
+static uint64_t seconds_ns(const json_t *s, const char *field) { return (uint64_t)(tl_json_num(s, field, 0) * 1e9); }
+
+static void set_options(tl_load_opts *o, const json_t *s, const tl_run_load *load) {
+    o->kind = load->open ? TL_LOAD_OPEN : TL_LOAD_CLOSED;
+    o->users = load->users;
+    o->ramp_ns = seconds_ns(s, "ramp_s");
+    o->drain_ns = seconds_ns(s, "drain_s");
+    o->max_in_flight = (size_t)tl_json_int(s, "max_in_flight", 0);
+    o->abort_error_share = tl_json_num(s, "abort_error_share", 0);
+}
+
+tl_status run_jobs_make(tl_run_jobs *out, tl_run_block *b, const tl_run_load *load, uint64_t seed, tl_err *e) {
+    const json_t *w = b->cell->workload, *s = json_object_get(w, "schedule");
+    memset(out, 0, sizeof *out);
+    out->n = load->requests;
+    out->v = tl_xalloc(out->n * sizeof *out->v);
+    set_options(&out->opts, s, load);
+    tl_status st = TL_OK;
+    for (size_t i = 0; i < out->n && st == TL_OK; i++) st = make_body(&out->v[i], b, w, seed + i, e);
+    for (size_t i = 0; i < out->n; i++) out->v[i].think_ns = seconds_ns(s, "think_s");
+    if (st == TL_OK && load->open) st = set_arrivals(out, s, load, seed, e);
+    return st;
+}
+
+void run_jobs_free(tl_run_jobs *j) {
+    for (size_t i = 0; i < j->n; i++) free((char *)j->v[i].body);
+    free(j->v);
+    memset(j, 0, sizeof *j);
+}
