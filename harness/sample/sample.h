@@ -239,6 +239,20 @@ typedef struct tl_window {
 /* Of the `n` requests that belong to the window of `seconds` (> 0). slo may be NULL. */
 void tl_window_of(tl_window *out, const tl_metrics *m, size_t n, double seconds, const tl_slo *slo);
 
+/* A share k of n with its exact two-sided interval (Clopper and Pearson 1934, Biometrika 26:404). n = 0 knows nothing:
+ * value NAN, interval 0..1. k <= n is asserted. */
+typedef struct tl_share {
+    size_t k, n;
+    double value, lo, hi;
+} tl_share;
+void tl_stat_share(tl_share *out, size_t k, size_t n, double confidence);
+
+/* "p99 of TTFT <= 2 s" says that at least 0.99 of the requests offered meet it: take `good` from tl_window.good of
+ * .offered, so that a failed request counts as not met. Undecided while the interval holds the share asked for (0..1,
+ * exclusive); tl_stat_quantile_n(asked, confidence) requests, all good, are the fewest that can show it met. */
+typedef enum tl_slo_verdict { TL_SLO_MET, TL_SLO_MISSED, TL_SLO_UNDECIDED } tl_slo_verdict;
+tl_slo_verdict tl_slo_judge(const tl_share *good, double asked);
+
 /* ---- statistics ----------------------------------------------------------------------------------------------- */
 
 /* Nearest rank: the ceil(q n)-th smallest. With its two-sided interval by order statistics (exact binomial). No
