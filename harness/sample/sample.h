@@ -249,7 +249,7 @@ void tl_stat_share(tl_share *out, size_t k, size_t n, double confidence);
 
 /* "p99 of TTFT <= 2 s" says that at least 0.99 of the requests offered meet it: take `good` from tl_window.good of
  * .offered, so that a failed request counts as not met. Undecided while the interval holds the share asked for (0..1,
- * exclusive); tl_stat_quantile_n(asked, confidence) requests, all good, are the fewest that can show it met. */
+ * exclusive); from 0.5 up, tl_stat_quantile_n(asked, confidence) requests, all good, are the fewest to show it met. */
 typedef enum tl_slo_verdict { TL_SLO_MET, TL_SLO_MISSED, TL_SLO_UNDECIDED } tl_slo_verdict;
 tl_slo_verdict tl_slo_judge(const tl_share *good, double asked);
 
