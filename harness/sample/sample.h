@@ -253,6 +253,32 @@ void tl_stat_share(tl_share *out, size_t k, size_t n, double confidence);
 typedef enum tl_slo_verdict { TL_SLO_MET, TL_SLO_MISSED, TL_SLO_UNDECIDED } tl_slo_verdict;
 tl_slo_verdict tl_slo_judge(const tl_share *good, double asked);
 
+/* ---- the largest load that meets an SLO: which to try next (pure; the caller runs the loads) ------------------------ */
+
+#define TL_SEARCH_STEPS 64
+typedef struct tl_search_step {
+    double load; /* users, or requests/s */
+    tl_slo_verdict verdict;
+    bool seems_met; /* the shares observed reach those asked for, whatever their intervals say */
+} tl_search_step;
+/* Zeroed but for the first line, then filled by tl_search_add. */
+typedef struct tl_search {
+    bool whole; /* loads are counts of users; else rates, told apart by the share `resolution` (0.1: 10 %) */
+    double from, to, resolution; /* 0 < from <= to */
+    tl_search_step v[TL_SEARCH_STEPS];
+    size_t n;
+} tl_search;
+/* false: the answer is as narrow as it gets. */
+bool tl_search_next(const tl_search *s, double *load);
+void tl_search_add(tl_search *s, double load, tl_slo_verdict verdict, bool seems_met);
+typedef struct tl_search_result {
+    double value;  /* the largest load whose observed shares meet the SLO, below missed_at; 0 = none, not even `from` */
+    double lo, hi; /* shown to meet it (0 = none was); whole: one below missed_at, rates: missed_at; NAN when unbounded */
+    double missed_at; /* the smallest load shown to miss it; INFINITY = none */
+    bool unbounded;   /* not even `to` was shown to miss it */
+} tl_search_result;
+void tl_search_answer(tl_search_result *out, const tl_search *s);
+
 /* ---- statistics ----------------------------------------------------------------------------------------------- */
 
 /* Nearest rank: the ceil(q n)-th smallest. With its two-sided interval by order statistics (exact binomial). No
