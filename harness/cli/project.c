@@ -1,6 +1,8 @@
 /* From a name on the command line to a plan with its models: what `plan`, `run` and `rerun` share. */
 #include "cli/project.h"
 
+#include "vcs/vcs.h"
+
 static tl_status find_experiment(char **out, tl_cli *c, const char *name, tl_err *e) {
     if (tl_file_exists(name)) {
         *out = tl_xstrdup(name);
@@ -248,4 +250,31 @@ void tl_project_free(tl_project *p) {
     free(p->path);
     free(p->text);
     free(p);
+}
+
+tl_status tl_project_start_run(char id[TL_STORE_ID], tl_store *store, tl_cli *c, const char *kind, const char *plan, const json_t *machine,
+                               const char *claim, tl_err *e) {
+    char machine_id[65], offset[8];
+    const char *root;
+    int64_t wall = tl_clock_wall_ns();
+    tl_vcs v = {0};
+    json_t *env = tl_run_environment(), *version = tl_version_json(), *argv = tl_project_argv(c), *git = NULL;
+    json_t *fixed = tl_run_machine_fixed(machine);
+    tl_clock_utc_offset(offset, wall);
+    tl_status st = TL_OK;
+    TRY(tl_cli_root(&root, c, e));
+    TRY(tl_vcs_read(&v, root, e));
+    git = tl_vcs_json(&v);
+    TRY(tl_store_machine(machine_id, store, claim ? claim : "this", fixed, e));
+    tl_store_run r = {.kind = kind, .machine_id = machine_id, .machine_claim = claim, .plan = plan, .argv = argv, .env = env,
+                      .tally = version, .git = git, .wall_ns = wall, .utc_offset = offset};
+    TRY(tl_store_run_start(id, store, &r, e));
+out:
+    tl_vcs_free(&v);
+    json_decref(fixed);
+    json_decref(env);
+    json_decref(version);
+    json_decref(argv);
+    json_decref(git);
+    return st;
 }

@@ -39,6 +39,10 @@ tl_status tl_project_profiles(json_t **out, tl_cli *c, tl_script *s, tl_err *e) 
 tl_status tl_project_overrides(json_t **out, tl_cli *c, tl_err *e) TL_MUST_USE;
 /* Opens the project's database. */
 tl_status tl_project_store(tl_store **out, tl_cli *c, tl_store_mode mode, tl_err *e) TL_MUST_USE;
+/* Starts a run that has no experiment (kind "probe", "calibrate"), with everything that is recorded of any run. plan: its
+ * canonical text; machine: a snapshot; claim: of tl_run_machine_match. */
+tl_status tl_project_start_run(char id[TL_STORE_ID], tl_store *store, tl_cli *c, const char *kind, const char *plan, const json_t *machine,
+                               const char *claim, tl_err *e) TL_MUST_USE;
 /* argv as JSON. New reference. */
 json_t *tl_project_argv(const tl_cli *c);
 

@@ -41,17 +41,6 @@ static tl_status parse_expr(expr *x, const char *text, bool need_name, tl_err *e
     return tl_remedy(e, "write EXPERIMENT.NAME{axis=value}, as in bandwidth-law.decode_rate{model=large-q4_0}");
 }
 
-static tl_status find_run(char id[65], tl_source *s, const expr *x, tl_err *e) {
-    if (x->run[0]) return tl_store_find(id, s->store, "run", x->run, e);
-    tl_status st = tl_store_latest_run(id, s->store, x->experiment, x->machine[0] ? x->machine : NULL, "done", e);
-    if (st == TL_NOT_FOUND) {
-        tl_fail(e, TL_NOT_FOUND, "no finished run of '%s'%s%s in %s", x->experiment, x->machine[0] ? " on machine " : "", x->machine,
-                tl_store_path(s->store));
-        tl_remedy(e, "run it first: tally run %s", x->experiment);
-    }
-    return st;
-}
-
 static tl_status shown_run(const json_t **out, tl_source *s, const char *id, tl_err *e) {
     *out = json_object_get(s->runs, id);
     if (*out != NULL) return TL_OK;
@@ -62,6 +51,28 @@ static tl_status shown_run(const json_t **out, tl_source *s, const char *id, tl_
     json_object_set_new(s->runs, id, show);
     *out = show;
     return TL_OK;
+}
+
+/* A run whose ruler was too short measured nothing that may be published. */
+static tl_status refuse_invalid(tl_source *s, const char *id, tl_err *e) {
+    const json_t *show;
+    tl_status st = shown_run(&show, s, id, e);
+    if (st != TL_OK || !tl_str_eq(tl_json_str(show, "state", ""), "invalid")) return st;
+    tl_fail(e, TL_REFUSED, "run %s is INVALID and publishes no numbers: %s", id, tl_json_str(show, "reason", ""));
+    return tl_remedy(e, "run it again under the remedy named: tally run %s", tl_json_str(show, "experiment.name", ""));
+}
+
+static tl_status find_run(char id[65], tl_source *s, const expr *x, tl_err *e) {
+    const char *machine = x->machine[0] ? x->machine : NULL;
+    tl_status st = x->run[0] ? tl_store_find(id, s->store, "run", x->run, e) : tl_store_latest_run(id, s->store, x->experiment, machine, "done", e);
+    if (st == TL_NOT_FOUND && !x->run[0]) st = tl_store_latest_run(id, s->store, x->experiment, machine, "invalid", e);
+    if (st == TL_OK) return refuse_invalid(s, id, e);
+    if (st == TL_NOT_FOUND && !x->run[0]) {
+        tl_fail(e, TL_NOT_FOUND, "no finished run of '%s'%s%s in %s", x->experiment, x->machine[0] ? " on machine " : "", x->machine,
+                tl_store_path(s->store));
+        tl_remedy(e, "run it first: tally run %s", x->experiment);
+    }
+    return st;
 }
 
 /* "a=b,c=d" against the cell's axes. */

@@ -94,11 +94,11 @@ static void print_columns(tl_cli *c, const json_t *rows, const char *const *keys
 
 static const struct {
     const char *name;
-    const char *keys[6];
+    const char *keys[7];
     size_t columns;
 } kinds[] = {
     {"experiments", {"name", "group", "path"}, 3}, {"machines", {"name", "path"}, 2},  {"engines", {"name", "engine", "path"}, 3},
-    {"reports", {"name", "path"}, 2},              {"runs", {"id", "kind", "experiment", "machine", "state", "ok"}, 6},
+    {"reports", {"name", "path"}, 2},              {"runs", {"id", "kind", "experiment", "machine", "state", "ok", "reason"}, 7},
     {"figures", {"report", "name", "run", "command"}, 4}, {"models", {"name", "bytes", "sha256"}, 3},
 };
 

@@ -1,8 +1,6 @@
 /* tally probe: this machine's rulers. Stores the measured values as a run and writes machines/this.lua with them. */
 #include "cli/project.h"
 
-#include "vcs/vcs.h"
-
 static const tl_option options[] = {
     {.name = "repetitions", .letter = 'r', .arg = "N", .help = "probes of each thread count, interleaved", .otherwise = "9"},
     {.name = "milliseconds", .arg = "N", .help = "length of one probe", .otherwise = "150"},
@@ -14,28 +12,6 @@ static const tl_example examples[] = {{"tally probe", "read bandwidth by thread 
 static const tl_exit exits[] = {{0, "probed"}, {1, "it could not be stored"}, {2, "the command line is wrong"}, {4, "too little memory for an array that the caches cannot hold"}, {0}};
 
 enum { POINTS = 16 };
-
-static tl_status start(char id[TL_STORE_ID], tl_store *store, tl_cli *c, const char *root, const json_t *machine, const char *claim, tl_err *e) {
-    char machine_id[65], offset[8];
-    int64_t wall = tl_clock_wall_ns();
-    tl_vcs v = {0};
-    json_t *env = tl_run_environment(), *version = tl_version_json(), *argv = tl_project_argv(c), *git = NULL;
-    tl_clock_utc_offset(offset, wall);
-    tl_status st = tl_vcs_read(&v, root, e);
-    if (st == TL_OK) git = tl_vcs_json(&v);
-    json_t *fixed = tl_run_machine_fixed(machine);
-    if (st == TL_OK) st = tl_store_machine(machine_id, store, claim ? claim : "this", fixed, e);
-    json_decref(fixed);
-    tl_store_run r = {.kind = "probe", .machine_id = machine_id, .machine_claim = claim, .plan = "{\"probe\":\"memory-bandwidth\"}",
-                      .argv = argv, .env = env, .tally = version, .git = git, .wall_ns = wall, .utc_offset = offset};
-    if (st == TL_OK) st = tl_store_run_start(id, store, &r, e);
-    tl_vcs_free(&v);
-    json_decref(env);
-    json_decref(version);
-    json_decref(argv);
-    json_decref(git);
-    return st;
-}
 
 static tl_status store_points(tl_store *store, const char *run, const tl_run_probe_point *p, size_t n, size_t best, const tl_membw *m, tl_err *e) {
     tl_status st = TL_OK;
@@ -114,7 +90,7 @@ static tl_status run(tl_cli *c, tl_err *e) {
     TRY(tl_project_store(&store, c, TL_STORE_WRITE, e));
     machine = tl_host_snapshot();
     const char *claim = tl_run_machine_match(machine, profiles);
-    TRY(start(id, store, c, root, machine, claim, e));
+    TRY(tl_project_start_run(id, store, c, "probe", "{\"probe\":\"memory-bandwidth\"}", machine, claim, e));
     TRY(tl_membw_new(&m, tl_cpu_count(), 0, e));
     TRY(tl_run_probe_threads(p, &n, POINTS, &best, m, (unsigned)repetitions, (tl_ns)ms * TL_MS, e));
     TRY(store_points(store, id, p, n, best, m, e));

@@ -21,6 +21,7 @@ static const tl_example examples[] = {
 static const tl_exit exits[] = {{0, "it ran to its end"},
                                 {1, "it failed or was stopped; what had finished is stored"},
                                 {2, "the command line or the experiment is wrong"},
+                                {3, "the client's own error was too large a share of the result: the run is stored as INVALID"},
                                 {4, "the engine, a model or a program is missing"},
                                 {0}};
 
@@ -90,6 +91,8 @@ static tl_status run(tl_cli *c, tl_err *e) {
                         .hooks = tl_project_hooks(p)};
     st = tl_run(&r, &spec, e);
     if (st == TL_OK) print_result(c, p, &r);
+    else if (r.id[0] && st == TL_REFUSED)
+        tl_remedy(e, "run %s is stored as INVALID and publishes nothing; see it: tally show %.10s", r.id, r.id);
     else if (r.id[0] && st != TL_CONFLICT)
         tl_remedy(e, "what had finished is stored; continue with: tally run %s --resume %.10s", c->args[0], r.id);
 out:

@@ -38,7 +38,8 @@ static const json_t *value_of(const json_t *show, const char *cell, const char *
     return NULL;
 }
 
-static const char *const columns[] = {"bytes_per_token", "decode_rate", "implied_bandwidth", "bandwidth_paired", "predicted_paired", "ratio", "ttft", "prefill_rate"};
+static const char *const columns[] = {"bytes_per_token", "decode_rate", "implied_bandwidth", "bandwidth_paired", "predicted_paired", "ratio", "ttft", "prefill_rate",
+                                      "ruler.events_rate", "ruler.cpu_per_event", "ruler.arrival_p99", "ruler.ttft_bias", "ruler.ttft_p99", "ruler.gap_p99"};
 
 static void print_cells(tl_cli *c, const json_t *show) {
     size_t n = json_array_size(json_object_get(show, "cells")), used[TL_COUNT(columns)], k = 0, i;
@@ -107,6 +108,21 @@ static void print_windows(tl_cli *c, const json_t *show) {
     }
 }
 
+/* What the client's own stamps are worth: from the calibration that the run began with. */
+static void print_ruler(tl_cli *c, const json_t *show) {
+    const json_t *k = tl_json_at(show, "facts.calibration");
+    char when[32];
+    if (tl_str_eq(tl_json_str(show, "kind", ""), "calibrate") || tl_str_eq(tl_json_str(show, "kind", ""), "probe")) return;
+    if (!json_is_object(k)) {
+        fprintf(c->out, "ruler: not calibrated: run `tally calibrate`\n");
+        return;
+    }
+    tl_clock_iso8601(when, tl_json_int(k, "wall_ns", 0));
+    fprintf(c->out, "ruler: ±%.3f ms (p99) at %" PRId64 " streams, calibrated %.16sZ, %.1f h before the run%s [measured]\n",
+            tl_json_num(k, "error_p99_ms", NAN), tl_json_int(k, "streams", 0), when, tl_json_num(k, "age_s", NAN) / 3600,
+            tl_json_bool(k, "same_revision", false) ? "" : ", by another build of tally");
+}
+
 static tl_status show_run(tl_cli *c, tl_store *s, const char *id, tl_err *e) {
     json_t *show = NULL;
     tl_status st = tl_store_run_show(&show, s, id, e);
@@ -118,13 +134,15 @@ static tl_status show_run(tl_cli *c, tl_store *s, const char *id, tl_err *e) {
     }
     char when[32];
     tl_clock_iso8601(when, tl_json_int(show, "wall_ns", 0));
-    fprintf(c->out, "run %s  %s  %s\n", id, tl_json_str(show, "experiment.name", tl_json_str(show, "kind", "")), tl_json_str(show, "state", ""));
+    const char *state = tl_json_str(show, "state", "");
+    fprintf(c->out, "run %s  %s  %s\n", id, tl_json_str(show, "experiment.name", tl_json_str(show, "kind", "")), tl_str_eq(state, "invalid") ? "INVALID" : state);
     fprintf(c->out, "%.19sZ  machine %s (%s)  revision %.7s (%s)\n", when, tl_json_str(show, "machine.name", "this"),
             tl_json_str(show, "machine.facts.cpu.model", "?"), tl_json_str(show, "git.commit", "none"),
             tl_json_bool(show, "git.dirty", false) ? "modified" : "clean");
     print_states(c, show);
     const json_t *engine = tl_json_at(show, "engines.0.facts");
     if (engine != NULL) fprintf(c->out, "engine %s %s\n", tl_json_str(engine, "adapter", ""), tl_json_str(engine, "version.text", tl_json_str(engine, "build", "")));
+    print_ruler(c, show);
     const json_t *bw = value_of(show, NULL, "bandwidth"), *law = value_of(show, NULL, "law_ratio");
     tl_arena *a = tl_arena_new();
     if (bw) fprintf(c->out, "read bandwidth before the first request: %s GB/s [measured]\n", number(a, bw));
@@ -176,6 +194,14 @@ out:
     return st;
 }
 
+static tl_status find_run(char id[65], tl_store *s, const char *what, tl_err *e) {
+    tl_status st = tl_store_latest_run(id, s, what, NULL, "done", NULL);
+    if (st == TL_NOT_FOUND) st = tl_store_latest_run(id, s, what, NULL, "invalid", NULL); /* its reason is what there is to see */
+    if (st == TL_NOT_FOUND) st = tl_store_find(id, s, "run", what, e);
+    if (st == TL_NOT_FOUND) tl_remedy(e, "give an experiment that has finished a run, or the beginning of a run's id; `tally list runs` shows them");
+    return st;
+}
+
 static tl_status run(tl_cli *c, tl_err *e) {
     const char *what = c->args[0];
     bool as = tl_cli_flag(c, "as");
@@ -192,9 +218,7 @@ static tl_status run(tl_cli *c, tl_err *e) {
     char id[65];
     tl_status st = tl_project_store(&s, c, TL_STORE_READ, e);
     if (st != TL_OK) return st;
-    st = tl_store_latest_run(id, s, what, NULL, "done", NULL);
-    if (st == TL_NOT_FOUND) st = tl_store_find(id, s, "run", what, e);
-    if (st == TL_NOT_FOUND) tl_remedy(e, "give an experiment that has finished a run, or the beginning of a run's id; `tally list runs` shows them");
+    st = find_run(id, s, what, e);
     if (st == TL_OK) st = as ? tl_show_as_run(c, s, id, e) : show_run(c, s, id, e);
     tl_store_close(s);
     return st;

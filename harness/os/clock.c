@@ -22,6 +22,11 @@ const char *tl_clock_name(void) {
     return text;
 }
 
+const char *tl_clock_counter(void) {
+    static _Thread_local char text[64];
+    return os_clock_counter(text, sizeof text) ? text : NULL;
+}
+
 int64_t tl_clock_wall_ns(void) {
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);

@@ -48,6 +48,12 @@ clockid_t os_clock_id(const char **name) {
     return CLOCK_UPTIME_RAW;
 }
 
+bool os_clock_counter(char *out, size_t size) {
+    TL_UNUSED(out);
+    TL_UNUSED(size);
+    return false;
+}
+
 bool os_random_bytes(void *p, size_t n) {
     arc4random_buf(p, n);
     return true;

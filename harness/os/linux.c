@@ -73,6 +73,10 @@ static TL_PRINTF(3, 4) bool slurp(char *out, size_t size, const char *fmt, ...) 
     return len > 0;
 }
 
+bool os_clock_counter(char *out, size_t size) {
+    return slurp(out, size, "/sys/devices/system/clocksource/clocksource0/current_clocksource");
+}
+
 static char *slurp_large(const char *name) {
     enum { SIZE = 1 << 20 };
     char *text = tl_xalloc(SIZE);

@@ -24,6 +24,8 @@ typedef uint64_t tl_ns;
 extern tl_ns (*tl_clock_now)(void);
 /* What the clock is, with its resolution: "CLOCK_MONOTONIC, 1 ns". Static text, stored with each run. */
 const char *tl_clock_name(void);
+/* The counter that the kernel makes it from: "tsc", "kvm-clock", "hpet"; NULL when it does not say. Static text. */
+const char *tl_clock_counter(void);
 /* Wall time in ns since 1970 UTC: for stamps only, never for durations. */
 int64_t tl_clock_wall_ns(void);
 /* Local offset from UTC at that moment: "+08:00". */

@@ -13,6 +13,7 @@ tl_ns os_now(void);
 /* ---- one implementation a platform (linux.c, darwin.c) ---- */
 
 clockid_t os_clock_id(const char **name); /* name may be NULL */
+bool os_clock_counter(char *out, size_t size); /* false: the kernel does not say */
 bool os_random_bytes(void *p, size_t n);
 tl_status os_pin(const unsigned *cpus, size_t n, tl_err *e);
 unsigned os_cpus_usable(void);

@@ -50,7 +50,7 @@ static tl_status make_body(tl_load_job *job, tl_run_block *b, const json_t *w, u
 
 /* Fields that plans may carry and that no block can carry out yet: refused, never ignored. */
 static const char *const missing[] = {"language", "corpus", "prefix", "sessions", "schedule.slo", "schedule.settle_s",
-                                      "schedule.file", "schedule.over", "schedule.ruler_share", "schedule.workers", "schedule.cpus"};
+                                      "schedule.file", "schedule.over", "schedule.workers", "schedule.cpus"};
 
 tl_status run_load_of(tl_run_load *out, const json_t *workload, tl_err *e) {
     const json_t *s = json_object_get(workload, "schedule");
@@ -59,12 +59,14 @@ tl_status run_load_of(tl_run_load *out, const json_t *workload, tl_err *e) {
         if (i < TL_COUNT(missing) ? tl_json_at(workload, missing[i]) != NULL : pauses_vary) {
             tl_fail(e, TL_INVALID, "workload.%s: runs cannot do this yet", i < TL_COUNT(missing) ? missing[i] : "schedule.think");
             return tl_remedy(e, "leave the field out; schedules that run are closed (ramp_s, think_s) and open (rate, rate_to, arrival, burstiness), "
-                                "with drain_s, max_in_flight and abort_error_share");
+                                "with drain_s, max_in_flight, abort_error_share and ruler_share");
         }
     size_t requests = (size_t)tl_json_int(workload, "requests", 1), users = (size_t)tl_json_int(workload, "concurrency", 1);
     bool open = tl_str_eq(tl_json_str(s, "kind", "closed"), "open");
     *out = open ? (tl_run_load){.open = true, .requests = requests, .rate = tl_json_num(s, "rate", NAN), .rate_to = tl_json_num(s, "rate_to", 0)}
                 : (tl_run_load){.requests = requests * users, .users = users};
+    out->scheduled = open || tl_json_num(s, "ramp_s", 0) > 0 || tl_json_num(s, "think_s", 0) > 0;
+    out->ruler_share = tl_json_num(s, "ruler_share", TL_RULER_SHARE);
     return TL_OK;
 }
 

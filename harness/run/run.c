@@ -54,9 +54,16 @@ static tl_status start_run(tl_run_ctx *c, tl_err *e) {
     tl_clock_utc_offset(offset, wall);
     TRY(tl_vcs_read(&v, s->root, e));
     git = tl_vcs_json(&v);
-    facts = json_pack("{s:s, s:o, s:s?}", "clock", tl_clock_name(), "models", model_facts(s->models), "endpoint", s->endpoint);
     fixed = tl_run_machine_fixed(c->machine);
     TRY(tl_store_machine(machine_id, s->store, claim ? claim : "this", fixed, e));
+    size_t streams = 1;
+    for (size_t i = 0; i < c->n_cells; i++) {
+        size_t n = tl_run_planned_streams(c->cells[i].workload);
+        streams = n > streams ? n : streams;
+    }
+    TRY(tl_run_calibration_newest(&c->calibration, s->store, machine_id, streams, s->tally, e));
+    facts = json_pack("{s:s, s:o, s:s?, s:O}", "clock", tl_clock_name(), "models", model_facts(s->models), "endpoint", s->endpoint,
+                      "calibration", c->calibration);
     json_t *about = json_pack("{s:O?, s:O?, s:s, s:I}", "title", s->plan->title, "question", s->plan->question, "map",
                               s->plan->map, "day", (json_int_t)s->plan->day);
     st = tl_store_experiment(experiment_id, s->store, s->plan->id, s->script_text, about, e);
@@ -159,12 +166,13 @@ static tl_status check_same_models(tl_run_ctx *c, tl_err *e) {
     return st;
 }
 
-/* A cell that a rule of its schedule aborted has had its answer. */
+/* A cell that a rule of its schedule aborted has had its answer; the run keeps the calibration that it began with. */
 static tl_status mark_aborted(tl_run_ctx *c, tl_err *e) {
     json_t *show = NULL, *t;
     size_t k;
     tl_status st = tl_store_run_show(&show, c->spec->store, c->id, e);
     if (st != TL_OK) return st;
+    c->calibration = json_incref(tl_json_at(show, "facts.calibration"));
     json_array_foreach(json_object_get(show, "trials"), k, t) {
         if (tl_json_at(t, "facts.aborted") == NULL) continue;
         for (size_t i = 0; i < c->n_cells; i++)
@@ -326,7 +334,7 @@ static tl_status make_cells(tl_run_ctx *c, tl_err *e) {
 
 /* The state that the run is left in. Its own failure must not hide the first error. */
 static void record_end(tl_run_ctx *c, tl_status st, const tl_err *e) {
-    tl_store_state t = {.state = st == TL_OK ? TL_STORE_DONE : st == TL_CANCELLED ? TL_STORE_INTERRUPTED : TL_STORE_FAILED,
+    tl_store_state t = {.state = st == TL_OK ? TL_STORE_DONE : c->ruler_short ? TL_STORE_INVALID : st == TL_CANCELLED ? TL_STORE_INTERRUPTED : TL_STORE_FAILED,
                         .t_ns = (int64_t)(tl_clock_now() - c->anchor), .reason = st == TL_OK ? NULL : e->msg};
     json_t *after = tl_host_snapshot();
     tl_err mine = {0};
@@ -346,6 +354,7 @@ static void release(tl_run_ctx *c) {
     }
     free(c->cells);
     json_decref(c->bandwidth);
+    json_decref(c->calibration);
     json_decref(c->machine);
     if (c->log_dir != NULL && tl_dir_remove(c->log_dir, NULL) != TL_OK) tl_log(TL_LOG_WARN, "%s was not removed", c->log_dir);
     free(c->log_dir);

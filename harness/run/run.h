@@ -58,6 +58,64 @@ typedef struct tl_run_probe_point {
 tl_status tl_run_probe_threads(tl_run_probe_point *out, size_t *n, size_t max, size_t *best, tl_membw *m,
                                unsigned repetitions, tl_ns duration, tl_err *e) TL_MUST_USE;
 
+/* ---- calibration: the client's own error, measured against a server whose true times are known -------------------- */
+
+typedef struct tl_run_ruler_load {
+    size_t streams;    /* answers at once */
+    double rate_per_s; /* events of each answer */
+} tl_run_ruler_load;
+
+typedef struct tl_run_calibrate_spec {
+    const char *program;  /* tally, for `tally serve-null`; NULL: the running program */
+    const char *endpoint; /* a null server, or a proxy in front of one, on this machine; NULL: an own one is started */
+    const char *null_words; /* added to what each request asks of the null server (sim.h), to see a trap; may be NULL */
+    const tl_run_ruler_load *loads;
+    size_t n_loads;
+    double seconds;       /* of each load, about */
+    bool (*cancelled)(void *ctx);
+    void *ctx;
+} tl_run_calibrate_spec;
+/* Drives the null server through the same client as a run. *out, a new reference:
+ * {"clock": {"name", "counter", "step_ns", "read_ns"}, "points": [{"streams", "rate", "answers", "events", "seconds",
+ * "events_per_s", "cpu_per_event_us", "cpu_share", "arrival": ERROR, "ttft": ERROR, "gap": ERROR, "server_late_max_ms",
+ * "at_once", "joined_share", "steps_40ms_share", "burst_share", "reads_per_event"}], "findings": [{"name", "load", "text"}]}
+ * ERROR: {"n", "bias_ms": mean with its sign, "p50_ms", "p99_ms", "max_ms": bare nearest ranks of the size}.
+ *   arrival: the client's stamp of an event minus the server's own stamp of the same write
+ *   ttft:    arrival of an answer's first event, plus what the request itself was sent late
+ *   gap:     the client's distance of two events minus the server's
+ * TL_INVALID names a load or word that makes no sense; TL_ENGINE: the server did not answer as a null server does;
+ * TL_CANCELLED. */
+tl_status tl_run_calibrate(json_t **out, const tl_run_calibrate_spec *spec, tl_err *e) TL_MUST_USE;
+/* What stands between client and server that a calibration's numbers give away: [{"name", "load", "text"}]. Pure. */
+json_t *tl_run_calibrate_findings(const json_t *calibration);
+/* Stores it below a started run of kind "calibrate": a cell a load, measured values, and the state done. */
+tl_status tl_run_calibration_store(tl_store *store, const char *run_id, const json_t *calibration, tl_err *e) TL_MUST_USE;
+/* The most answers at once that a cell's workload (a plan's, JSON) can ask for: its users, or max_in_flight of an open loop,
+ * which without one may have all its requests on the way. At least 1. */
+size_t tl_run_planned_streams(const json_t *workload);
+/* The newest stored calibration of a machine (its stored id) at the load nearest to `streams`: {"run", "wall_ns", "age_s",
+ * "revision", "same_revision", "streams", "rate", "planned_streams", "error_p99_ms", "ttft_bias_ms", "clock"}; JSON null
+ * when there is none. tally: of tl_version_json. New reference. */
+tl_status tl_run_calibration_newest(json_t **out, tl_store *store, const char *machine_id, size_t streams, const json_t *tally,
+                                    tl_err *e) TL_MUST_USE;
+
+/* ---- the verdict on a ruler --------------------------------------------------------------------------------------- */
+
+#define TL_RULER_SHARE 0.05    /* unless workload.schedule.ruler_share says otherwise */
+#define TL_RULER_CPU_SHARE 0.8 /* of the one core that the client's loop has: above, what arrives has to wait */
+
+/* What is known of the client during one measured block; NAN = not known, and not judged. */
+typedef struct tl_run_ruler {
+    double late_p99_ms; /* sends behind the moments that the schedule set; NAN: it set none */
+    double ttft_ms;     /* median of the block */
+    double cpu_share;   /* CPU time of the client per second */
+    double bias_ms;     /* of TTFT, from the calibration at the nearest load */
+    size_t bias_streams;
+    double share;       /* largest share of the result that the client's own error may be */
+} tl_run_ruler;
+/* false: the ruler was too short for what it measured, and `reason` is one sentence with numbers and remedy. Pure. */
+bool tl_run_ruler_verdict(char reason[400], const tl_run_ruler *r) TL_MUST_USE;
+
 /* ---- provenance -------------------------------------------------------------------------------------------------- */
 
 /* Variables that change what an engine or tally does (GGML_*, CUDA_*, OMP_*, LLAMA_ARG_*, LC_*, ...), with their

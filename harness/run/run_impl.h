@@ -54,6 +54,8 @@ typedef struct tl_run_ctx {
     int64_t trials;            /* position of the next trial */
     size_t requests, failed;
     char *log_dir;
+    json_t *calibration;       /* of this machine, at the nearest load, or JSON null; owned */
+    bool ruler_short;          /* a measured block's ruler was too short: the run ends invalid */
 } tl_run_ctx;
 
 bool run_stopping(const tl_run_ctx *c); /* a signal, or the budget is spent */
@@ -82,6 +84,8 @@ typedef struct tl_run_load {
     size_t requests;      /* of all users together */
     size_t users;         /* closed loop */
     double rate, rate_to; /* open loop, requests/s; rate_to 0: it stays */
+    bool scheduled;       /* some request has a moment of its own: open loop, ramp, pauses */
+    double ruler_share;   /* see tl_run_ruler */
 } tl_run_load;
 /* Of the cell's workload. TL_INVALID names a field that cannot be carried out. (jobs.c) */
 tl_status run_load_of(tl_run_load *out, const json_t *workload, tl_err *e) TL_MUST_USE;
@@ -98,6 +102,8 @@ tl_status run_store_request(tl_run_block *b, const tl_load_item *item, const tl_
                             tl_err *e) TL_MUST_USE; /* (record.c) */
 /* Counts, rates and the client's own lateness over a block, as JSON with the rule of its window. (window.c) */
 json_t *run_window(const tl_load_result *r, const tl_run_load *load);
+/* The verdict on the ruler of one measured block: {"ok", "reason", what it rests on}. late_p99_ms: of its window. (ruler.c) */
+json_t *run_ruler(const tl_run_ctx *c, const tl_load_result *r, const tl_run_load *load, double late_p99_ms);
 
 /* ---- values (values.c) ---- */
 

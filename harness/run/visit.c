@@ -111,7 +111,8 @@ static tl_status measure(tl_run_block *b, tl_err *e) {
     tl_status st = run_load_of(&load, w, e);
     if (st == TL_OK) st = send_block(&r, b, &load, "measured", e);
     if (st == TL_OK) note_abort(b, &r);
-    if (st == TL_OK && (load.open || load.users > 1)) json_object_set_new(b->facts, "window", run_window(&r, &load));
+    if (st == TL_OK && (load.scheduled || load.users > 1)) json_object_set_new(b->facts, "window", run_window(&r, &load));
+    if (st == TL_OK) json_object_set_new(b->facts, "ruler", run_ruler(b->c, &r, &load, tl_json_num(b->facts, "window.lateness.p99_ms", NAN)));
     tl_load_result_free(&r);
     return st;
 }
@@ -157,6 +158,10 @@ tl_status run_visit(tl_run_ctx *c, size_t cell, int64_t round, tl_err *e) {
     json_object_set_new(b.facts, "bandwidth_before", probe(c));
     if (st == TL_OK) st = measure(&b, e);
     st = finish_trial(&b, st, e);
+    if (st == TL_OK && !tl_json_bool(b.facts, "ruler.ok", true)) {
+        c->ruler_short = true;
+        st = tl_fail(e, TL_REFUSED, "the ruler was too short: %s", tl_json_str(b.facts, "ruler.reason", ""));
+    }
     if (b.aborted) c->cells[cell].finished = c->cells[cell].aborted = true;
     c->trials++;
     c->requests += b.ok + b.bad;
