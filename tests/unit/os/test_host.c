@@ -99,6 +99,7 @@ static void what_is_not_there_is_null_and_never_zero(void **s) {
         if (!is_null(j, paths[i])) fail_msg("%s is not null", paths[i]);
     json_decref(j);
     assert_int_equal(tl_host_cache_bytes(), 0);
+    assert_null(tl_clock_counter());
     assert_int_equal(tl_host_memory_bytes(), 0);
     assert_int_equal(tl_core_count(), 0);
     assert_true(tl_cpu_count() >= 1);
@@ -167,6 +168,8 @@ static void a_described_machine_is_read_right(void **s) {
     TL_UNUSED(s);
     describe_laptop();
     os_root = root;
+    put("sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet\n");
+    assert_string_equal(tl_clock_counter(), "hpet");
     json_t *j = tl_host_snapshot();
     uint64_t cache = tl_host_cache_bytes(), memory = tl_host_memory_bytes(),
              free_bytes = tl_host_memory_available_bytes();
