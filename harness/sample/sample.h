@@ -253,6 +253,32 @@ void tl_stat_share(tl_share *out, size_t k, size_t n, double confidence);
 typedef enum tl_slo_verdict { TL_SLO_MET, TL_SLO_MISSED, TL_SLO_UNDECIDED } tl_slo_verdict;
 tl_slo_verdict tl_slo_judge(const tl_share *good, double asked);
 
+/* The promise in words: "ttft<2s@95%, tpot<80ms@95%" says that 95 % of the requests have their first token within 2 s,
+ * and 95 % a mean token time within 80 ms. One term or more, with commas between, blanks anywhere between the parts:
+ *   METRIC `<` LIMIT UNIT `@` SHARE     METRIC: ttft, tpot, e2e (README.md defines them); UNIT: ms or s
+ * The limit itself is within; `<=` is read as `<`. LIMIT: 0.001 ms to 86400 s. SHARE: 1 % to below 100 %, as a
+ * percentage or as a fraction (0.95). Nothing is assumed: a term without unit or share is refused, for "2" and "most"
+ * are what a promise is about. So is a share of 100 %, which no number of requests can show. */
+typedef struct tl_slo_term {
+    const char *metric; /* "ttft", "tpot", "e2e": static */
+    double limit_ms;
+    double share; /* 0.01 up to, but not, 1 */
+} tl_slo_term;
+enum { TL_SLO_TERMS = 8 };
+typedef struct tl_slo_spec {
+    tl_slo_term v[TL_SLO_TERMS]; /* in the order of the text */
+    size_t n;
+} tl_slo_spec;
+/* TL_INVALID with the position (bytes, from 1), the text there and the remedy; *out is then empty. NULL is refused as
+ * empty text is. The same metric may have several shares (95 % within 2 s, 99 % within 4 s), not one share twice. */
+tl_status tl_slo_parse(tl_slo_spec *out, const char *text, tl_err *e) TL_MUST_USE;
+/* Canonical: equal promises in the same order give the same text, and it reads back as `s`. Owned by the caller. */
+char *tl_slo_text(const tl_slo_spec *s) TL_MUST_USE;
+/* One request against one term. A request that is not ok misses it. A metric that is undefined (TPOT of one token) is
+ * not asked of the request and so does not miss; but an answer without any token time has nothing that could meet a
+ * promise, and misses, as in tl_window_of. */
+bool tl_slo_meets(const tl_slo_term *t, const tl_metrics *m);
+
 /* ---- the largest load that meets an SLO: which to try next (pure; the caller runs the loads) ------------------------ */
 
 #define TL_SEARCH_STEPS 64
