@@ -223,35 +223,7 @@ const tl_metric_desc *tl_metric_find(const char *name); /* NULL when unknown */
 /* In the table's unit; NAN when undefined or unknown. */
 double tl_metric_get(const tl_metrics *m, const char *name);
 
-/* ---- many requests: a stated window -------------------------------------------------------------------------- */
-
-typedef struct tl_slo {
-    double ttft_ms, tpot_ms, e2e_ms; /* NAN = not asked */
-} tl_slo;
-typedef struct tl_window {
-    size_t offered, ok, failed; /* failed = everything that is not ok */
-    size_t good;                /* ok and every SLO met; an SLO whose metric is undefined (TPOT of one token) is not
-                                   asked of that request, unless none can be asked */
-    double seconds, offered_rate, ok_rate, failed_rate, good_rate; /* per second */
-    double tokens_rate; /* tokens of successful requests per second; NAN when some n is unknown */
-    double success_share, good_share;
-} tl_window;
-/* Of the `n` requests that belong to the window of `seconds` (> 0). slo may be NULL. */
-void tl_window_of(tl_window *out, const tl_metrics *m, size_t n, double seconds, const tl_slo *slo);
-
-/* A share k of n with its exact two-sided interval (Clopper and Pearson 1934, Biometrika 26:404). n = 0 knows nothing:
- * value NAN, interval 0..1. k <= n is asserted. */
-typedef struct tl_share {
-    size_t k, n;
-    double value, lo, hi;
-} tl_share;
-void tl_stat_share(tl_share *out, size_t k, size_t n, double confidence);
-
-/* "p99 of TTFT <= 2 s" says that at least 0.99 of the requests offered meet it: take `good` from tl_window.good of
- * .offered, so that a failed request counts as not met. Undecided while the interval holds the share asked for (0..1,
- * exclusive); from 0.5 up, tl_stat_quantile_n(asked, confidence) requests, all good, are the fewest to show it met. */
-typedef enum tl_slo_verdict { TL_SLO_MET, TL_SLO_MISSED, TL_SLO_UNDECIDED } tl_slo_verdict;
-tl_slo_verdict tl_slo_judge(const tl_share *good, double asked);
+/* ---- a promise: the SLO of one request ------------------------------------------------------------------------------ */
 
 /* The promise in words: "ttft<2s@95%, tpot<80ms@95%" says that 95 % of the requests have their first token within 2 s,
  * and 95 % a mean token time within 80 ms. One term or more, with commas between, blanks anywhere between the parts:
@@ -276,8 +248,45 @@ tl_status tl_slo_parse(tl_slo_spec *out, const char *text, tl_err *e) TL_MUST_US
 char *tl_slo_text(const tl_slo_spec *s) TL_MUST_USE;
 /* One request against one term. A request that is not ok misses it. A metric that is undefined (TPOT of one token) is
  * not asked of the request and so does not miss; but an answer without any token time has nothing that could meet a
- * promise, and misses, as in tl_window_of. */
+ * promise, and misses. */
 bool tl_slo_meets(const tl_slo_term *t, const tl_metrics *m);
+
+/* ---- many requests: a stated window -------------------------------------------------------------------------- */
+
+typedef struct tl_window {
+    size_t offered, ok, failed; /* failed = everything that is not ok */
+    size_t good;                /* every term met, see tl_slo_meets; without an SLO: ok */
+    double seconds, offered_rate, ok_rate, failed_rate, good_rate; /* per second */
+    double tokens_rate; /* tokens of successful requests per second; NAN when some n is unknown */
+    double success_share, good_share;
+} tl_window;
+/* Of the `n` requests that belong to the window of `seconds` (> 0). slo may be NULL. */
+void tl_window_of(tl_window *out, const tl_metrics *m, size_t n, double seconds, const tl_slo_spec *slo);
+
+/* What happened from one moment to another of the requests' clock, whichever requests it belonged to: one that began
+ * before or went on after counts with what lies inside. */
+typedef struct tl_span {
+    double seconds;
+    size_t started, ok, failed; /* intended starts and ends inside */
+    double tokens;    /* of the requests that are ok, spread over their text events; NAN when some n is unknown */
+    double in_flight; /* mean number of unfinished requests: the time of all of them inside / seconds */
+} tl_span;
+/* m[i] belongs to r[i]; from < to is asserted. */
+void tl_span_of(tl_span *out, const tl_request *const *r, const tl_metrics *m, size_t n, uint64_t from, uint64_t to);
+
+/* A share k of n with its exact two-sided interval (Clopper and Pearson 1934, Biometrika 26:404). n = 0 knows nothing:
+ * value NAN, interval 0..1. k <= n is asserted. */
+typedef struct tl_share {
+    size_t k, n;
+    double value, lo, hi;
+} tl_share;
+void tl_stat_share(tl_share *out, size_t k, size_t n, double confidence);
+
+/* "p99 of TTFT <= 2 s" says that at least 0.99 of the requests offered meet it: take `good` from tl_window.good of
+ * .offered, so that a failed request counts as not met. Undecided while the interval holds the share asked for (0..1,
+ * exclusive); from 0.5 up, tl_stat_quantile_n(asked, confidence) requests, all good, are the fewest to show it met. */
+typedef enum tl_slo_verdict { TL_SLO_MET, TL_SLO_MISSED, TL_SLO_UNDECIDED } tl_slo_verdict;
+tl_slo_verdict tl_slo_judge(const tl_share *good, double asked);
 
 /* ---- the largest load that meets an SLO: which to try next (pure; the caller runs the loads) ------------------------ */
 

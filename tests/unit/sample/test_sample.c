@@ -329,18 +329,51 @@ static void test_window(void **s)
         { .outcome = TL_REQ_FAILED, .n = 500, .ttft_ns = 1, .tpot_ns = 1, .e2e_ns = 1 },
         { .outcome = TL_REQ_OK, .n = 0, .ttft_ns = TL_NONE, .tpot_ns = NAN, .e2e_ns = TL_NONE },
     };
-    const tl_slo slo = { .ttft_ms = 150, .tpot_ms = 30, .e2e_ms = NAN };
+    tl_err e;
+    tl_slo_spec slo, strict;
+    assert_int_equal(tl_slo_parse(&slo, "ttft<150ms@95%, tpot<30ms@95%", &e), TL_OK);
+    assert_int_equal(tl_slo_parse(&strict, "ttft<50ms@95%", &e), TL_OK);
     tl_window_of(&w, m, 4, 2, &slo);
     assert_int_equal(w.ok, 3);
     assert_int_equal(w.failed, 1);
     assert_int_equal(w.good, 2); /* one token: judged by TTFT; no token: nothing to judge, not good */
     assert_float_equal(w.tokens_rate, 5.5, 1e-9);
     assert_float_equal(w.success_share, 0.75, 1e-9);
-    const tl_slo strict = { .ttft_ms = 50, .tpot_ms = NAN, .e2e_ms = NAN };
     tl_window_of(&w, m, 4, 2, &strict);
     assert_int_equal(w.good, 0);
     tl_window_of(&w, m, 0, 1, NULL);
     assert_true(isnan(w.success_share));
+}
+
+/* Two answers of four tokens, one event every 100 ms; the window takes the end of one and the beginning of the other. */
+static void test_span(void **s)
+{
+    (void)s;
+    tl_request r[3];
+    tl_metrics m[3] = { { .outcome = TL_REQ_OK, .n = 8 }, { .outcome = TL_REQ_OK, .n = 4 }, { .outcome = TL_REQ_FAILED, .n = TL_ABSENT } };
+    const uint64_t begin[] = { 0, 400, 450 };
+    for (size_t i = 0; i < 3; i++) {
+        tl_request_init(&r[i]);
+        r[i].t_intended = begin[i] * MS;
+        r[i].t_close = i == 2 ? 500 * MS : (begin[i] + 400) * MS;
+        for (uint64_t k = 1; i < 2 && k <= 4; k++) {
+            tl_event ev = { .t_ns = (begin[i] + k * 100 - 1) * MS, .text_bytes = 1, .kind = TL_EV_CONTENT };
+            TL_PUSH(r[i].events, r[i].n_events, r[i].cap_events, ev);
+        }
+    }
+    const tl_request *all[] = { &r[0], &r[1], &r[2] };
+    tl_span x;
+    tl_span_of(&x, all, m, 3, 200 * MS, 600 * MS);
+    assert_int_equal(x.started, 2);
+    assert_int_equal(x.ok, 1);
+    assert_int_equal(x.failed, 1);
+    assert_true(fabs(x.seconds - 0.4) < 1e-12);
+    assert_true(fabs(x.tokens - 6) < 1e-9);
+    assert_true(fabs(x.in_flight - 1.125) < 1e-9);
+    m[0].n = TL_ABSENT; /* a count that is not known is not 0 */
+    tl_span_of(&x, all, m, 3, 200 * MS, 600 * MS);
+    assert_true(isnan(x.tokens));
+    for (size_t i = 0; i < 3; i++) tl_request_free(&r[i]);
 }
 
 static void test_stored_side_by_side(void **s)
@@ -377,7 +410,7 @@ int main(void)
         cmocka_unit_test(test_stream_a), cmocka_unit_test(test_nothing_is_null),
         cmocka_unit_test(test_ledger_with_engine_times), cmocka_unit_test(test_outcomes),
         cmocka_unit_test(test_token_sources), cmocka_unit_test(test_one_token_and_burst),
-        cmocka_unit_test(test_compressed_refuses_times), cmocka_unit_test(test_pack), cmocka_unit_test(test_window),
+        cmocka_unit_test(test_compressed_refuses_times), cmocka_unit_test(test_pack), cmocka_unit_test(test_window), cmocka_unit_test(test_span),
         cmocka_unit_test(test_stored_side_by_side),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

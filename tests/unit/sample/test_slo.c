@@ -66,8 +66,10 @@ static void test_failures_are_not_met(void **state)
         m[i].tpot_ns = NAN;
         m[i].e2e_ns = TL_NONE;
     }
-    const tl_slo slo = { .ttft_ms = 2000, .tpot_ms = NAN, .e2e_ms = NAN };
+    tl_slo_spec slo;
+    tl_err e;
     tl_window w;
+    assert_int_equal(tl_slo_parse(&slo, "ttft<2s@90%", &e), TL_OK);
     tl_window_of(&w, m, N, 1, &slo);
     assert_int_equal(verdict(w.good, w.offered, 0.9), TL_SLO_MISSED);
 }
