@@ -38,7 +38,7 @@ static const json_t *value_of(const json_t *show, const char *cell, const char *
     return NULL;
 }
 
-static const char *const columns[] = {"bytes_per_token", "decode_rate", "implied_bandwidth", "bandwidth_paired", "predicted_paired", "ratio", "ttft", "prefill_rate",
+static const char *const columns[] = {"bytes_per_token", "decode_rate", "implied_bandwidth", "bandwidth_paired", "predicted_paired", "ratio", "ttft", "prefill_rate", "users_at_slo", "rate_at_slo",
                                       "ruler.events_rate", "ruler.cpu_per_event", "ruler.arrival_p99", "ruler.ttft_bias", "ruler.ttft_p99", "ruler.gap_p99"};
 
 static void print_cells(tl_cli *c, const json_t *show) {
@@ -96,7 +96,7 @@ static void print_windows(tl_cli *c, const json_t *show) {
         const json_t *w = tl_json_at(t, "facts.window");
         const char *name = cell_name(show, tl_json_str(t, "cell", ""));
         if (w != NULL) {
-            if (lines++ == 0) fprintf(c->out, "\nblocks, whole, ramp and drain included [measured]\n");
+            if (lines++ == 0) fprintf(c->out, "\nblocks, each over its window: whole, or without ramp and drain where the schedule has a ramp [measured]\n");
             fprintf(c->out, "  %s, round %" PRId64 ": %.2f s, %" PRId64 " sent, %" PRId64 " ok, %" PRId64 " failed; %.3g req/s, %.3g tok/s; "
                             "sent late p50 %.3f, max %.3f ms\n",
                     name, tl_json_int(t, "round", 0) + 1, tl_json_num(w, "seconds", NAN), tl_json_int(w, "offered", 0),
@@ -105,6 +105,23 @@ static void print_windows(tl_cli *c, const json_t *show) {
         }
         const char *aborted = tl_json_str(t, "facts.aborted.reason", NULL);
         if (aborted) fprintf(c->out, "  %s, round %" PRId64 ": aborted: %s; no medians are made of it\n", name, tl_json_int(t, "round", 0) + 1, aborted);
+    }
+}
+
+/* What each search found, with the load that broke the promise and by how much. */
+static void print_searches(tl_cli *c, const json_t *show) {
+    size_t i, k, lines = 0;
+    json_t *t, *step;
+    json_array_foreach(json_object_get(show, "trials"), i, t) {
+        const json_t *search = tl_json_at(t, "facts.search");
+        if (search == NULL) continue;
+        if (lines++ == 0) fprintf(c->out, "\nsearches for the largest load that meets an SLO [measured]\n");
+        fprintf(c->out, "  %s, round %" PRId64 ": %s\n   ", cell_name(show, tl_json_str(t, "cell", "")), tl_json_int(t, "round", 0) + 1,
+                tl_json_str(search, "sentence", "not finished"));
+        json_array_foreach(json_object_get(search, "steps"), k, step)
+            fprintf(c->out, "%s %g %s (%" PRId64 " requests)", k ? "," : " tried", tl_json_num(step, "load", NAN), tl_json_str(step, "verdict", ""),
+                    tl_json_int(step, "requests", 0));
+        fputc('\n', c->out);
     }
 }
 
@@ -149,6 +166,7 @@ static tl_status show_run(tl_cli *c, tl_store *s, const char *id, tl_err *e) {
     fprintf(c->out, "\n");
     if (json_array_size(json_object_get(show, "cells")) > 0) print_cells(c, show);
     print_windows(c, show);
+    print_searches(c, show);
     if (law) fprintf(c->out, "\nmeasured / predicted, all trials: %s [derived]\n", number(a, law));
     tl_arena_free(a);
     json_decref(show);

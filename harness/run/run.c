@@ -249,6 +249,8 @@ static tl_status check_enough(tl_run_ctx *c, size_t i, tl_err *e) {
     tl_run_cell *cell = &c->cells[i];
     if (cell->rounds_done >= p->repeats_max) cell->finished = true;
     if (cell->rounds_done < p->repeats_min || cell->finished) return TL_OK;
+    if (tl_str_eq(tl_json_str(cell->workload, "schedule.kind", ""), "search")) cell->finished = true; /* each search brings its own certainty */
+    if (cell->finished) return TL_OK;
     double *x = NULL;
     size_t n = 0;
     tl_status st = tl_store_samples(&x, &n, NULL, c->spec->store, c->id, cell->key, "decode_rate", e);
@@ -300,12 +302,14 @@ static tl_status one_round(tl_run_ctx *c, int64_t round, tl_progress *p, bool *m
 static tl_status rounds(tl_run_ctx *c, tl_err *e) {
     tl_progress p;
     tl_progress_start(&p, c->spec->plan->id, 1, (double)tl_clock_now() / 1e9);
+    c->progress = &p;
     tl_status st = TL_OK;
     for (size_t i = 0; i < c->n_cells && st == TL_OK; i++) st = check_enough(c, i, e);
     bool more = true;
     for (int64_t round = 0; round < c->spec->plan->repeats_max && more && st == TL_OK; round++)
         st = one_round(c, round, &p, &more, e);
     tl_progress_end(&p);
+    c->progress = NULL;
     return st;
 }
 

@@ -4,6 +4,7 @@
 
 #include "load/load.h"
 #include "run/run.h"
+#include "sample/sample.h"
 
 /* ---- engines (pool.c) ---- */
 
@@ -54,6 +55,7 @@ typedef struct tl_run_ctx {
     int64_t trials;            /* position of the next trial */
     size_t requests, failed;
     char *log_dir;
+    tl_progress *progress;     /* of the rounds; NULL before them */
     json_t *calibration;       /* of this machine, at the nearest load, or JSON null; owned */
     bool ruler_short;          /* a measured block's ruler was too short: the run ends invalid */
 } tl_run_ctx;
@@ -85,6 +87,10 @@ typedef struct tl_run_load {
     size_t users;         /* closed loop */
     double rate, rate_to; /* open loop, requests/s; rate_to 0: it stays */
     bool scheduled;       /* some request has a moment of its own: open loop, ramp, pauses */
+    bool search;          /* `users` or `rate` is set anew for every load tried (search.c) */
+    uint64_t edge_ns;     /* ramp and settling: what starts earlier on the schedule is sent, stored as warm-up, not counted */
+    size_t edge_requests; /* the first so many are not counted either */
+    tl_slo_spec slo;      /* of the schedule; n = 0: none */
     double ruler_share;   /* see tl_run_ruler */
 } tl_run_load;
 /* Of the cell's workload. TL_INVALID names a field that cannot be carried out. (jobs.c) */
@@ -100,8 +106,18 @@ void run_jobs_free(tl_run_jobs *j); /* zeroed ok */
 
 tl_status run_store_request(tl_run_block *b, const tl_load_item *item, const tl_load_job *job, const char *role,
                             tl_err *e) TL_MUST_USE; /* (record.c) */
-/* Counts, rates and the client's own lateness over a block, as JSON with the rule of its window. (window.c) */
+/* Sends the requests of one block and stores them; the caller frees `out` in every case. (visit.c) */
+tl_status run_send(tl_load_result *out, tl_run_block *b, const tl_run_load *load, const char *role, tl_err *e) TL_MUST_USE;
+/* Started, and not before the window of its block. */
+bool run_item_counts(const tl_run_load *load, uint64_t t_schedule, const tl_load_item *item);
+/* Counts, rates, goodput and the client's own lateness of a block, as JSON with the rule of its window. (window.c) */
 json_t *run_window(const tl_load_result *r, const tl_run_load *load);
+/* One search for the largest load that meets the SLO: facts.search of the trial. (search.c) */
+tl_status run_search(tl_run_block *b, const tl_run_load *load, tl_err *e) TL_MUST_USE;
+/* The fewest requests that can show the strictest term met. */
+size_t run_search_fewest(const tl_slo_spec *slo);
+/* users_at_slo or rate_at_slo of a cell from the searches of its trials. */
+tl_status run_store_search(tl_run_ctx *c, const tl_run_cell *cell, const json_t *trials, tl_err *e) TL_MUST_USE;
 /* The verdict on the ruler of one measured block: {"ok", "reason", what it rests on}. late_p99_ms: of its window. (ruler.c) */
 json_t *run_ruler(const tl_run_ctx *c, const tl_load_result *r, const tl_run_load *load, double late_p99_ms);
 

@@ -41,6 +41,8 @@ static json_t *probe(tl_run_ctx *c) {
 typedef struct sink {
     tl_run_block *b;
     const tl_load_job *jobs;
+    const tl_load_result *r;
+    const tl_run_load *load;
     const char *role;
     tl_status st;
     tl_err e;
@@ -48,7 +50,8 @@ typedef struct sink {
 
 static void on_item(void *ctx, const tl_load_item *item, size_t job) {
     sink *s = ctx;
-    if (s->st == TL_OK) s->st = run_store_request(s->b, item, &s->jobs[job], s->role, &s->e);
+    const char *role = run_item_counts(s->load, s->r->t_schedule, item) ? s->role : "warmup";
+    if (s->st == TL_OK) s->st = run_store_request(s->b, item, &s->jobs[job], role, &s->e);
 }
 
 static bool sink_cancelled(void *ctx) {
@@ -56,8 +59,8 @@ static bool sink_cancelled(void *ctx) {
     return s->st != TL_OK || block_cancelled(s->b);
 }
 
-static tl_status send_jobs(tl_load_result *out, tl_run_block *b, tl_run_jobs *j, const char *role, tl_err *e) {
-    sink s = {.b = b, .jobs = j->v, .role = role};
+static tl_status send_jobs(tl_load_result *out, tl_run_block *b, tl_run_jobs *j, const tl_run_load *load, const char *role, tl_err *e) {
+    sink s = {.b = b, .jobs = j->v, .r = out, .load = load, .role = role};
     j->opts.engine = b->engine->engine;
     j->opts.cancelled = sink_cancelled;
     j->opts.on_item = on_item;
@@ -72,7 +75,7 @@ static tl_status send_jobs(tl_load_result *out, tl_run_block *b, tl_run_jobs *j,
     return st;
 }
 
-static tl_status send_block(tl_load_result *out, tl_run_block *b, const tl_run_load *load, const char *role, tl_err *e) {
+tl_status run_send(tl_load_result *out, tl_run_block *b, const tl_run_load *load, const char *role, tl_err *e) {
     tl_run_ctx *c = b->c;
     tl_run_jobs j = {0};
     bool measured = tl_str_eq(role, "measured");
@@ -81,10 +84,10 @@ static tl_status send_block(tl_load_result *out, tl_run_block *b, const tl_run_l
     for (size_t i = 0; !measured && i < j.n; i++) j.v[i].cache = TL_CACHE_ANY; /* not judged: whatever the cache holds */
     if (st == TL_OK && prime) { /* a warm cache is primed by sending the same bodies before */
         tl_load_result first = {0};
-        st = send_jobs(&first, b, &j, "warmup", e);
+        st = send_jobs(&first, b, &j, load, "warmup", e);
         tl_load_result_free(&first);
     }
-    if (st == TL_OK) st = send_jobs(out, b, &j, role, e);
+    if (st == TL_OK) st = send_jobs(out, b, &j, load, role, e);
     run_jobs_free(&j);
     return st;
 }
@@ -92,7 +95,7 @@ static tl_status send_block(tl_load_result *out, tl_run_block *b, const tl_run_l
 static tl_status warm_up(tl_run_block *b, size_t n, tl_err *e) {
     tl_load_result r = {0};
     tl_run_load load = {.requests = n, .users = 1};
-    tl_status st = send_block(&r, b, &load, "warmup", e);
+    tl_status st = run_send(&r, b, &load, "warmup", e);
     tl_load_result_free(&r);
     return st;
 }
@@ -109,7 +112,8 @@ static tl_status measure(tl_run_block *b, tl_err *e) {
     tl_load_result r = {0};
     tl_run_load load;
     tl_status st = run_load_of(&load, w, e);
-    if (st == TL_OK) st = send_block(&r, b, &load, "measured", e);
+    if (st == TL_OK && load.search) return run_search(b, &load, e);
+    if (st == TL_OK) st = run_send(&r, b, &load, "measured", e);
     if (st == TL_OK) note_abort(b, &r);
     if (st == TL_OK && (load.scheduled || load.users > 1)) json_object_set_new(b->facts, "window", run_window(&r, &load));
     if (st == TL_OK) json_object_set_new(b->facts, "ruler", run_ruler(b->c, &r, &load, tl_json_num(b->facts, "window.lateness.p99_ms", NAN)));

@@ -120,7 +120,7 @@ check "the reason is stored" [ -n "$(sql "SELECT reason FROM run_state WHERE sta
 # ---- schedules: requests come by themselves; one rate is far beyond what the server can do
 rm -f tally.db tally.db-*
 sed -e 's/id = "tiny"/id = "open"/' -e 's/axes = {/axes = { rate = { 4, 2000 },/' -e '/name = "b"/d' -e 's/context = 2048 },$/context = 2048 } } },/' \
-    -e 's/cache = "cold" }/requests = 16, schedule = tally.open { rate = tally.axis "rate", max_in_flight = 6, drain_s = 20 } }/' \
+    -e 's/cache = "cold" }/requests = 16, schedule = tally.open { rate = tally.axis "rate", max_in_flight = 6, drain_s = 20, ruler_share = 0.5 } }/' \
     -e 's/min = 5, max = 5/min = 2, max = 2/' experiments/measure/tiny.lua >experiments/measure/open.lua
 check "an open loop runs" go "$tally" run open
 check "the block of the slow rate is whole" [ "$(sql "SELECT count(*) FROM trial_end WHERE json_extract(facts,'$.window.ok')=16")" = 2 ]
