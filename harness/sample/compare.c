@@ -124,11 +124,11 @@ static void paired(tl_comparison *c, const tl_samples *a, const tl_samples *b, t
     free(d);
 }
 
-static tl_verdict judge(const tl_comparison *c, const tl_compare_opts *o)
+static tl_verdict judge(const tl_comparison *c, bool higher_is_better)
 {
-    const double limit = o->noise_limit > 0 ? o->noise_limit : NOISE_LIMIT;
-    if ((c->lo > 1 || c->hi < 1) && c->p < LEVEL) return (c->ratio > 1) == o->higher_is_better ? TL_V_FASTER : TL_V_SLOWER;
-    return (c->hi - c->lo) / 2 <= limit && c->n_a >= 5 && c->n_b >= 5 ? TL_V_NO_DIFFERENCE : TL_V_TOO_NOISY;
+    if (c->needs_n > 0) return TL_V_TOO_NOISY;
+    if ((c->lo > 1 || c->hi < 1) && c->p < LEVEL) return (c->ratio > 1) == higher_is_better ? TL_V_FASTER : TL_V_SLOWER;
+    return (c->hi - c->lo) / 2 <= c->noise_limit ? TL_V_NO_DIFFERENCE : TL_V_TOO_NOISY;
 }
 
 tl_status tl_stat_compare(tl_comparison *out, const tl_samples *a, const tl_samples *b, const tl_compare_opts *o,
@@ -140,12 +140,13 @@ tl_status tl_stat_compare(tl_comparison *out, const tl_samples *a, const tl_samp
     if (o->paired && a->n != b->n)
         return tl_fail(e, TL_INVALID, "comparison: %zu values cannot be paired with %zu", a->n, b->n);
     *out = (tl_comparison){ .n_a = a->n, .n_b = b->n, .boot_b = o->boot_b ? o->boot_b : TL_STAT_BOOT, .seed = o->seed,
-                            .paired = o->paired };
+                            .paired = o->paired, .noise_limit = o->noise_limit > 0 ? o->noise_limit : NOISE_LIMIT };
+    if (a->n < TL_STAT_COMPARE_N || b->n < TL_STAT_COMPARE_N) out->needs_n = TL_STAT_COMPARE_N;
     tl_rng rng;
     tl_rng_seed(&rng, o->seed);
     if (o->paired) paired(out, a, b, &rng);
     else unpaired(out, a, b, &rng);
-    out->verdict = judge(out, o);
+    out->verdict = judge(out, o->higher_is_better);
 out:
     return st;
 }
@@ -162,6 +163,51 @@ json_t *tl_stat_comparison_json(const tl_comparison *c)
     json_object_set_new(j, "boot_b", json_integer((json_int_t)c->boot_b));
     json_object_set_new(j, "seed", json_integer((json_int_t)c->seed));
     json_object_set_new(j, "paired", json_boolean(c->paired));
+    json_object_set_new(j, "noise_limit", tl_json_real(c->noise_limit));
+    json_object_set_new(j, "needs_n", c->needs_n ? json_integer((json_int_t)c->needs_n) : json_null());
     json_object_set_new(j, "verdict", json_string(tl_verdict_name(c->verdict)));
     return j;
+}
+
+/* ---- rounds -------------------------------------------------------------------------------------------------------- */
+
+static bool has_round(const tl_rounds *s, int64_t round)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->round[i] == round) return true;
+    return false;
+}
+
+/* Medians of the rounds of s, in ascending order of rounds; with `other`, of the rounds that it has too. x has room for
+ * s->n. */
+static size_t round_medians(double *x, const tl_rounds *s, const tl_rounds *other)
+{
+    double *of = tl_xalloc((s->n + 1) * sizeof *of);
+    size_t rounds = 0;
+    int64_t last = INT64_MIN;
+    for (;;) {
+        int64_t next = INT64_MAX;
+        size_t k = 0;
+        for (size_t i = 0; i < s->n; i++)
+            if (s->round[i] > last && s->round[i] < next) next = s->round[i];
+        if (next == INT64_MAX) break;
+        for (size_t i = 0; i < s->n; i++)
+            if (s->round[i] == next) of[k++] = s->x[i];
+        if (other == NULL || has_round(other, next)) x[rounds++] = tl_stat_median(of, k);
+        last = next;
+    }
+    free(of);
+    return rounds;
+}
+
+tl_status tl_stat_compare_rounds(tl_comparison *out, const tl_rounds *a, const tl_rounds *b, const tl_compare_opts *o,
+                                 tl_err *e)
+{
+    double *x = tl_xalloc((a->n + 1) * sizeof *x), *y = tl_xalloc((b->n + 1) * sizeof *y);
+    const tl_samples sa = { .x = x, .n = round_medians(x, a, o->paired ? b : NULL) };
+    const tl_samples sb = { .x = y, .n = round_medians(y, b, o->paired ? a : NULL) };
+    const tl_status st = tl_stat_compare(out, &sa, &sb, o, e);
+    free(y);
+    free(x);
+    return st;
 }

@@ -391,11 +391,31 @@ typedef struct tl_comparison {
     size_t n_a, n_b, boot_b;
     uint64_t seed;
     bool paired;
+    double noise_limit; /* as applied */
+    size_t needs_n;     /* 0, or: a side has fewer values than this, and therefore the verdict is "too noisy" */
     tl_verdict verdict; /* of b against a */
 } tl_comparison;
-/* TL_INVALID when a side has no or non-positive values, or pairs do not match. */
+/* The rule of the verdict, in this order:
+ *   too noisy            a side has fewer than TL_STAT_COMPARE_N values: five pairs that all agree still have p = 2/32
+ *   faster, slower       the 95 % interval of b/a lies wholly on one side of 1, and p < 0.05
+ *   no difference shown  half the interval's width is at most noise_limit
+ *   too noisy            anything else
+ * TL_INVALID when a side has no or non-positive values, or pairs do not match. */
+#define TL_STAT_COMPARE_N 6
 tl_status tl_stat_compare(tl_comparison *out, const tl_samples *a, const tl_samples *b, const tl_compare_opts *o,
                           tl_err *e) TL_MUST_USE;
 json_t *tl_stat_comparison_json(const tl_comparison *c);
+
+/* Values with the round each was taken in. Requests of one round share what disturbed it, so they count once, as their
+ * median: what is compared, and resampled, are rounds. */
+typedef struct tl_rounds {
+    const double *x;
+    const int64_t *round;
+    size_t n;
+} tl_rounds;
+/* tl_stat_compare over the rounds' medians. o->paired: a round of A belongs to the same round of B, and rounds that only
+ * one side has are left out; n_a and n_b say how many are left. TL_INVALID also when no round is shared. */
+tl_status tl_stat_compare_rounds(tl_comparison *out, const tl_rounds *a, const tl_rounds *b, const tl_compare_opts *o,
+                                 tl_err *e) TL_MUST_USE;
 
 #endif

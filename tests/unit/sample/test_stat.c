@@ -257,6 +257,69 @@ static void test_compare_refuses(void **s)
     assert_int_equal(tl_stat_compare(&c, &ok, &two, &o, &e), TL_INVALID);
 }
 
+/* Three requests a round; the rounds of B may be fewer, in another order, and scaled. */
+static tl_comparison by_round(double scale, double spread, size_t rounds, bool paired, bool rate)
+{
+    double x[60], y[60], level[20];
+    int64_t ra[60], rb[60];
+    noise(level, 20, 100, spread, 21);
+    for (size_t i = 0; i < 3 * rounds; i++) {
+        const size_t back = rounds - 1 - i / 3;
+        ra[i] = (int64_t)(i / 3), rb[i] = (int64_t)back;
+        x[i] = fabs(level[i / 3]) + 1 + 0.1 * (double)(i % 3);
+        y[i] = scale * (fabs(level[paired ? back : (i / 3 + 7) % 20]) + 1 + 0.1 * (double)(i % 3));
+    }
+    const tl_rounds a = { .x = x, .round = ra, .n = 3 * rounds }, b = { .x = y, .round = rb, .n = 3 * rounds };
+    const tl_compare_opts o = { .paired = paired, .higher_is_better = rate, .seed = 1 };
+    tl_comparison c;
+    tl_err e = { 0 };
+    assert_int_equal(tl_stat_compare_rounds(&c, &a, &b, &o, &e), TL_OK);
+    assert_int_equal(c.n_a, rounds);
+    assert_int_equal(c.n_b, rounds);
+    return c;
+}
+
+static void test_compare_rounds(void **s)
+{
+    (void)s;
+    assert_int_equal(by_round(0.8, 1, 12, false, false).verdict, TL_V_FASTER); /* a time */
+    assert_int_equal(by_round(0.8, 1, 12, false, true).verdict, TL_V_SLOWER);  /* a rate */
+    assert_int_equal(by_round(1, 0.5, 12, false, false).verdict, TL_V_NO_DIFFERENCE);
+    tl_comparison c = by_round(1, 30, 12, false, false);
+    assert_int_equal(c.verdict, TL_V_TOO_NOISY);
+    assert_int_equal(c.needs_n, 0); /* the spread is why, not the number */
+    assert_near(c.noise_limit, 0.05, 1e-12);
+    /* Pairs by round, whatever their order: a spread of 30 % hides nothing. */
+    c = by_round(0.97, 30, 12, true, false);
+    assert_int_equal(c.verdict, TL_V_FASTER);
+    assert_near(c.ratio, 0.97, 1e-9);
+    assert_int_equal(by_round(0.97, 30, 12, false, false).verdict, TL_V_TOO_NOISY);
+    /* Fifteen requests are five rounds: no verdict, however clear, and it says what is needed. */
+    for (int paired = 0; paired < 2; paired++) {
+        c = by_round(0.5, 1, 5, paired, false);
+        assert_int_equal(c.verdict, TL_V_TOO_NOISY);
+        assert_int_equal(c.needs_n, TL_STAT_COMPARE_N);
+        c = by_round(0.5, 1, 6, paired, false);
+        assert_int_equal(c.verdict, TL_V_FASTER);
+        assert_int_equal(c.needs_n, 0);
+    }
+}
+
+static void test_compare_rounds_shared(void **s)
+{
+    (void)s;
+    const double a[] = { 10, 90, 30, 40, 1, 20 }, b[] = { 60, 33, 99 }; /* round 1 of A: 90, 1, 20, whose median counts */
+    const int64_t ra[] = { 0, 1, 2, 3, 1, 1 }, rb[] = { 2, 1, 7 }, rc[] = { 8, 8, 9 };
+    const tl_rounds sa = { .x = a, .round = ra, .n = 6 }, sb = { .x = b, .round = rb, .n = 3 }, sc = { .x = b, .round = rc, .n = 3 };
+    const tl_compare_opts o = { .paired = true, .seed = 1 };
+    tl_comparison c;
+    tl_err e = { 0 };
+    assert_int_equal(tl_stat_compare_rounds(&c, &sa, &sb, &o, &e), TL_OK);
+    assert_int_equal(c.n_a, 2);
+    assert_near(c.ratio, sqrt(33.0 / 20 * 2), 1e-9);
+    assert_int_equal(tl_stat_compare_rounds(&c, &sa, &sc, &o, &e), TL_INVALID);
+}
+
 static bool warns(const double *x, size_t n, tl_warning_kind kind)
 {
     tl_warning w[TL_WARN_KINDS];
@@ -298,7 +361,8 @@ int main(void)
         cmocka_unit_test(test_binomial), cmocka_unit_test(test_nearest_rank), cmocka_unit_test(test_quantile_needs_n),
         cmocka_unit_test(test_quantile_interval), cmocka_unit_test(test_newcomb), cmocka_unit_test(test_few_values),
         cmocka_unit_test(test_spearman), cmocka_unit_test(test_compare), cmocka_unit_test(test_permutation_p),
-        cmocka_unit_test(test_blocks), cmocka_unit_test(test_compare_refuses), cmocka_unit_test(test_warnings),
+        cmocka_unit_test(test_blocks), cmocka_unit_test(test_compare_refuses),
+        cmocka_unit_test(test_compare_rounds), cmocka_unit_test(test_compare_rounds_shared), cmocka_unit_test(test_warnings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
