@@ -2,21 +2,9 @@
 # calibrate.sh TALLY SOURCE_DIR: the client against the null server: errors are small on a healthy way, each trap is found
 # when the null server sets it, and what was measured is stored. No engine is needed.
 tally=$1 source=$2
-[ -x "$tally" ] || { echo "usage: $0 TALLY SOURCE_DIR"; exit 2; }
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-passed=0 failed=0
-export NO_COLOR=1
-unset TALLY_DB
-mkdir -p "$dir/p/machines" "$dir/p/experiments/measure"
-cp "$source"/machines/t*.lua "$dir/p/machines/"
-cd "$dir/p" || exit 1
+. "$(dirname "$0")/setup.sh"
 
-ok() { passed=$((passed + 1)); echo "ok   $1"; }
-not_ok() { failed=$((failed + 1)); echo "FAIL $1"; tail -n 20 "$dir/out" "$dir/err" 2>/dev/null | sed 's/^/     /'; }
-check() { name=$1; shift; if "$@"; then ok "$name"; else not_ok "$name"; fi; }
 go() { timeout 120 "$tally" "$@" >"$dir/out" 2>"$dir/err" </dev/null; }
-sql() { sqlite3 tally.db "$1"; }
 fact() { sql "SELECT json_extract(s.facts,'$.points[0].$1') FROM run_state s JOIN run r ON r.id=s.run WHERE s.state='done' ORDER BY s.seq DESC LIMIT 1"; }
 holds() { [ "$(sql "SELECT $1")" = 1 ]; }
 found() { # NAME WORDS: this trap is found, and named with its load
@@ -57,6 +45,4 @@ check "SIGTERM stops it" [ $code = 1 ]
 check "and the run is interrupted" [ "$(sql "SELECT count(*) FROM run_state WHERE state='interrupted'")" = 1 ]
 check "verify" go verify
 
-printf '[  PASSED  ] %d test(s).\n' "$passed"
-[ "$failed" = 0 ] || printf '[  FAILED  ] %d test(s)\n' "$failed"
-[ "$failed" = 0 ]
+finish

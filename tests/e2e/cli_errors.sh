@@ -2,17 +2,12 @@
 # cli_errors.sh TALLY SOURCE_DIR: the errors people will meet. Each must name file, line or value, say what to do, and end
 # with the documented exit code. No engine is needed.
 tally=$1 source=$2
-[ -x "$tally" ] || { echo "usage: $0 TALLY SOURCE_DIR"; exit 2; }
-dir=$(mktemp -d) || exit 1
+. "$(dirname "$0")/setup.sh"
 trap 'chmod -R u+w "$dir" 2>/dev/null; [ -n "${mounted:-}" ] && umount "$mounted" 2>/dev/null; rm -rf "$dir"' EXIT
-passed=0 failed=0 skipped=0
-export TALLY_CACHE="$dir/cache" NO_COLOR=1
-unset TALLY_DB
-mkdir -p "$dir/p/machines" "$dir/p/experiments/measure" "$dir/p/reports"
-cp "$source"/machines/t*.lua "$dir/p/machines/"
-cd "$dir/p" || exit 1
+skipped=0
+export TALLY_CACHE="$dir/cache"
+mkdir -p reports
 
-ok() { passed=$((passed + 1)); echo "ok   $1"; }
 not_ok() { failed=$((failed + 1)); echo "FAIL $1"; sed 's/^/     /' "$dir/err"; }
 skip() { skipped=$((skipped + 1)); echo "skip $1: $2"; }
 
@@ -135,7 +130,4 @@ expect "edited database is noticed" 0 "nothing was changed" -- "$tally" verify
 sqlite3 tally.db 'DROP TRIGGER IF EXISTS run_no_update; PRAGMA writable_schema=ON; DELETE FROM sqlite_master WHERE type="trigger"; PRAGMA writable_schema=OFF;' 2>/dev/null
 expect "dropped triggers are noticed" 3 "trigger" -- "$tally" verify
 
-printf '[  PASSED  ] %d test(s).\n' "$passed"
-[ "$skipped" = 0 ] || printf '[  SKIPPED ] %d test(s)\n' "$skipped"
-[ "$failed" = 0 ] || printf '[  FAILED  ] %d test(s)\n' "$failed"
-[ "$failed" = 0 ]
+finish

@@ -2,24 +2,11 @@
 # ruler_real.sh TALLY SOURCE_DIR: a client that is stopped in the middle of an open loop makes its run INVALID, which no
 # report takes; a client that is left alone does not. On the real llama-server; exit 77 (skipped) when there is none.
 tally=$1 source=$2
-[ -x "$tally" ] || { echo "usage: $0 TALLY SOURCE_DIR"; exit 2; }
-cache=${TALLY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tally}
-command -v llama-server >/dev/null || [ -x "$cache/llama.cpp/bin/llama-server" ] || {
-  echo "skipped: no llama-server on PATH or in $cache (sh experiments/engine-setup)"; exit 77; }
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-passed=0 failed=0
-export NO_COLOR=1
-unset TALLY_DB
-mkdir -p "$dir/p/machines" "$dir/p/experiments/measure" "$dir/p/reports/open"
-cp "$source"/machines/t*.lua "$dir/p/machines/"
-cd "$dir/p" || exit 1
+. "$(dirname "$0")/setup.sh"
+need_engine
+mkdir -p reports/open
 
-ok() { passed=$((passed + 1)); echo "ok   $1"; }
-not_ok() { failed=$((failed + 1)); echo "FAIL $1"; tail -n 20 "$dir/out" "$dir/err" 2>/dev/null | sed 's/^/     /'; }
-check() { name=$1; shift; if "$@"; then ok "$name"; else not_ok "$name"; fi; }
 go() { timeout 120 "$tally" "$@" >"$dir/out" 2>"$dir/err" </dev/null; }
-sql() { sqlite3 -cmd '.timeout 5000' tally.db "$1"; }
 
 cat >experiments/measure/open.lua <<'L'
 local tally = require "tally"
@@ -73,6 +60,4 @@ check "show" go show open
 check "names the ruler" grep -qE 'ruler: ±[0-9.]+ ms \(p99\) at 4 streams, calibrated [-0-9T:]+Z' "$dir/out"
 check "the run carries the calibration's id" [ "$(sql "SELECT json_extract(facts,'$.calibration.run') FROM run ORDER BY seq DESC LIMIT 1")" = "$(sql "SELECT id FROM run WHERE kind='calibrate'")" ]
 
-printf '[  PASSED  ] %d test(s).\n' "$passed"
-[ "$failed" = 0 ] || printf '[  FAILED  ] %d test(s)\n' "$failed"
-[ "$failed" = 0 ]
+finish

@@ -2,24 +2,10 @@
 # run_real.sh TALLY SOURCE_DIR: the whole flow on the real llama-server: run, report, re-run on the same machine, re-run
 # with another model, kill -9 and resume, Ctrl-C, a server that is killed. Exit 77 (skipped) when there is no engine.
 tally=$1 source=$2
-[ -x "$tally" ] || { echo "usage: $0 TALLY SOURCE_DIR"; exit 2; }
-cache=${TALLY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tally}
-command -v llama-server >/dev/null || [ -x "$cache/llama.cpp/bin/llama-server" ] || {
-  echo "skipped: no llama-server on PATH or in $cache (sh experiments/engine-setup)"; exit 77; }
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-passed=0 failed=0
-export NO_COLOR=1
-unset TALLY_DB
-mkdir -p "$dir/p/machines" "$dir/p/experiments/measure" "$dir/p/reports/tiny"
-cp "$source"/machines/t*.lua "$dir/p/machines/"
-cd "$dir/p" || exit 1
+. "$(dirname "$0")/setup.sh"
+need_engine
+mkdir -p reports/tiny
 
-ok() { passed=$((passed + 1)); echo "ok   $1"; }
-not_ok() { failed=$((failed + 1)); echo "FAIL $1"; tail -n 20 "$dir/out" "$dir/err" 2>/dev/null | sed 's/^/     /'; }
-check() { name=$1; shift; if "$@"; then ok "$name"; else not_ok "$name"; fi; }
-go() { timeout 300 "$@" >"$dir/out" 2>"$dir/err" </dev/null; }
-sql() { sqlite3 tally.db "$1"; }
 servers() { pgrep -f 'models/[ab]-[0-9a-f]*[.]gguf' | wc -l; }
 
 cat >experiments/measure/tiny.lua <<'L'
@@ -135,6 +121,4 @@ go "$tally" run workers; code=$?
 check "what a schedule cannot do is refused, not ignored" [ $code = 2 ]
 check "by name" grep -q 'workload.schedule.workers' "$dir/err"
 
-printf '[  PASSED  ] %d test(s).\n' "$passed"
-[ "$failed" = 0 ] || printf '[  FAILED  ] %d test(s)\n' "$failed"
-[ "$failed" = 0 ]
+finish

@@ -2,24 +2,10 @@
 # search_real.sh TALLY SOURCE_DIR: the largest load that meets an SLO, searched twice on the real llama-server, and windows
 # that leave the ramp out. Exit 77 (skipped) when there is no engine.
 tally=$1 source=$2
-[ -x "$tally" ] || { echo "usage: $0 TALLY SOURCE_DIR"; exit 2; }
-cache=${TALLY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tally}
-command -v llama-server >/dev/null || [ -x "$cache/llama.cpp/bin/llama-server" ] || {
-  echo "skipped: no llama-server on PATH or in $cache (sh experiments/engine-setup)"; exit 77; }
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-passed=0 failed=0
-export NO_COLOR=1
-unset TALLY_DB
-mkdir -p "$dir/p/machines" "$dir/p/experiments/capacity"
-cp "$source"/machines/t*.lua "$dir/p/machines/"
-cd "$dir/p" || exit 1
+. "$(dirname "$0")/setup.sh"
+need_engine
+mkdir -p experiments/capacity
 
-ok() { passed=$((passed + 1)); echo "ok   $1"; }
-not_ok() { failed=$((failed + 1)); echo "FAIL $1"; tail -n 20 "$dir/out" "$dir/err" 2>/dev/null | sed 's/^/     /'; }
-check() { name=$1; shift; if "$@"; then ok "$name"; else not_ok "$name"; fi; }
-go() { timeout 300 "$@" >"$dir/out" 2>"$dir/err" </dev/null; }
-sql() { sqlite3 tally.db "$1"; }
 # experiment ID WORKLOAD-REST: one small model behind one slot, so that users wait for each other
 experiment() {
   cat >"experiments/capacity/$1.lua" <<L
@@ -78,6 +64,9 @@ experiment few 'requests = 5, schedule = tally.search { over = "users", from = 1
 go "$tally" run few; code=$?
 check "too few requests to show anything are refused" [ $code = 2 ]
 check "with the number that is needed" grep -q 'give it 99 or more' "$dir/err"
+experiment late 'requests = 3, schedule = tally.closed { settle_s = 60 }' 1
+go "$tally" run late
+check "a window without any request is an error, not an empty answer" grep -q 'no request is left in the window' "$dir/err"
 experiment half 'schedule = tally.search { over = "users", from = 1.5, to = 4, slo = "ttft<1s@95%" }' 1
 go "$tally" run half; code=$?
 check "half a user is refused" [ $code = 2 ]
@@ -85,6 +74,4 @@ experiment naked 'schedule = tally.search { over = "users", from = 1, to = 4, sl
 go "$tally" run naked; code=$?
 check "a promise without unit is refused" [ $code = 2 ]
 
-printf '[  PASSED  ] %d test(s).\n' "$passed"
-[ "$failed" = 0 ] || printf '[  FAILED  ] %d test(s)\n' "$failed"
-[ "$failed" = 0 ]
+finish

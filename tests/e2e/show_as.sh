@@ -2,23 +2,9 @@
 # show_as.sh TALLY SOURCE_DIR: a real llama-server's answers in the words of other tools, over its chat and its own
 # endpoint. Exit 77 (skipped) when there is no engine.
 tally=$1 source=$2
-[ -x "$tally" ] || { echo "usage: $0 TALLY SOURCE_DIR"; exit 2; }
-cache=${TALLY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tally}
-command -v llama-server >/dev/null || [ -x "$cache/llama.cpp/bin/llama-server" ] || {
-  echo "skipped: no llama-server on PATH or in $cache (sh experiments/engine-setup)"; exit 77; }
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-passed=0 failed=0
-export NO_COLOR=1
-unset TALLY_DB
-mkdir -p "$dir/p/machines" "$dir/p/experiments/measure"
-cp "$source"/machines/t*.lua "$dir/p/machines/"
-cd "$dir/p" || exit 1
+. "$(dirname "$0")/setup.sh"
+need_engine
 
-ok() { passed=$((passed + 1)); echo "ok   $1"; }
-not_ok() { failed=$((failed + 1)); echo "FAIL $1"; tail -n 20 "$dir/out" "$dir/err" 2>/dev/null | sed 's/^/     /'; }
-check() { name=$1; shift; if "$@"; then ok "$name"; else not_ok "$name"; fi; }
-go() { timeout 300 "$@" >"$dir/out" 2>"$dir/err" </dev/null; }
 json() { sqlite3 :memory: "SELECT $1 FROM (SELECT json(readfile('$dir/out')) AS j)"; }
 
 experiment() { # id, workload
@@ -71,6 +57,4 @@ go "$tally" show stream bad.json --as all; code=$?
 check "a bad stream file names the write" grep -q 'bad.json: writes\[0\]' "$dir/err"
 check "and exits with 2" [ $code = 2 ]
 
-printf '[  PASSED  ] %d test(s).\n' "$passed"
-[ "$failed" = 0 ] || printf '[  FAILED  ] %d test(s)\n' "$failed"
-[ "$failed" = 0 ]
+finish
