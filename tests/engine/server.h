@@ -81,4 +81,7 @@ tl_status tl_script_server_wait(tl_script_request *out, tl_script_server *s, siz
 void tl_script_request_free(tl_script_request *r); /* zeroed struct ok, twice ok */
 uint64_t tl_script_now_ns(void);
 
+/* Adds the bytes of one write, "text" or {"b64": "..."}, to `out`; false when it is neither. */
+bool tl_script_text(tl_buf *out, const json_t *text);
+
 #endif

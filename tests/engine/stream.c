@@ -50,19 +50,22 @@ static bool base64_decode(tl_buf *out, const char *s) {
     return true;
 }
 
+bool tl_script_text(tl_buf *out, const json_t *text) {
+    if (!json_is_string(text)) return tl_json_str(text, "b64", NULL) != NULL && base64_decode(out, tl_json_str(text, "b64", ""));
+    tl_buf_add(out, json_string_value(text), json_string_length(text));
+    return true;
+}
+
 static tl_status parse_write(script_stream *s, tl_buf *wire, const json_t *w, size_t i, tl_err *e) {
     tl_status st = TL_OK;
     tl_buf text;
     char what[48];
     snprintf(what, sizeof what, "writes[%zu]", i);
     tl_buf_init(&text, 0);
-    const json_t *body = json_array_get(w, 1);
     script_write *out = &s->writes[i];
     if (json_array_size(w) != 2) TRY(tl_fail(e, TL_INVALID, "%s: not [delay_ms, text]", what));
     TRY(parse_delay(&out->delay_ns, json_array_get(w, 0), what, e));
-    if (json_is_string(body))
-        tl_buf_add(&text, json_string_value(body), json_string_length(body));
-    else if (tl_json_str(body, "b64", NULL) == NULL || !base64_decode(&text, tl_json_str(body, "b64", "")))
+    if (!tl_script_text(&text, json_array_get(w, 1)))
         TRY(tl_fail(e, TL_INVALID, "%s: neither text nor {\"b64\": ...}", what));
     out->offset = wire->len;
     out->text_len = text.len;

@@ -13,6 +13,7 @@
 #include "conform_impl.h"
 #include "engine/engine.h"
 #include "os/os.h"
+#include "server.h"
 
 #define FOLDER TL_SOURCE_DIR "/tests/engine/streams"
 #define MS 1000000u
@@ -37,28 +38,6 @@ static size_t plays;
 
 /* ---- a stream's bytes ------------------------------------------------------------------------------------------------ */
 
-static void add_base64(tl_buf *out, const char *s)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    uint32_t bits = 0;
-    unsigned n = 0;
-    for (; *s && *s != '='; s++) {
-        const char *at = strchr(digits, *s);
-        assert_non_null(at);
-        bits = bits << 6 | (uint32_t)(at - digits);
-        n += 6;
-        if (n < 8) continue;
-        n -= 8;
-        tl_buf_char(out, (char)(unsigned char)(bits >> n));
-    }
-}
-
-static void add_text(tl_buf *out, const json_t *text)
-{
-    if (json_is_string(text)) tl_buf_add(out, json_string_value(text), json_string_length(text));
-    else add_base64(out, tl_json_str(text, "b64", NULL));
-}
-
 /* The writes that come before the client gives up, one read for each moment. */
 static tl_http_read *own_reads(size_t *n_out, tl_buf *body, const json_t *file)
 {
@@ -75,7 +54,7 @@ static tl_http_read *own_reads(size_t *n_out, tl_buf *body, const json_t *file)
             const tl_http_read r = { .t_ns = t, .offset = body->len, .wake = (uint32_t)n };
             TL_PUSH(reads, n, cap, r);
         }
-        add_text(body, json_array_get(w, 1));
+        assert_true(tl_script_text(body, json_array_get(w, 1)));
         reads[n - 1].len = (uint32_t)(body->len - reads[n - 1].offset);
     }
     *n_out = n;
