@@ -249,8 +249,10 @@ static tl_status check_enough(tl_run_ctx *c, size_t i, tl_err *e) {
     tl_run_cell *cell = &c->cells[i];
     if (cell->rounds_done >= p->repeats_max) cell->finished = true;
     if (cell->rounds_done < p->repeats_min || cell->finished) return TL_OK;
-    if (tl_str_eq(tl_json_str(cell->workload, "schedule.kind", ""), "search")) cell->finished = true; /* each search brings its own certainty */
-    if (cell->finished) return TL_OK;
+    if (cell->search) { /* each brings its own certainty */
+        cell->finished = true;
+        return TL_OK;
+    }
     double *x = NULL;
     size_t n = 0;
     tl_status st = tl_store_samples(&x, &n, NULL, c->spec->store, c->id, cell->key, "decode_rate", e);
@@ -332,6 +334,7 @@ static tl_status make_cells(tl_run_ctx *c, tl_err *e) {
         tl_run_load load;
         tl_status st = run_load_of(&load, pc->workload, e);
         if (st != TL_OK) return tl_wrap(e, "cell %s", pc->label), st;
+        c->cells[i].search = load.search;
     }
     return TL_OK;
 }

@@ -34,6 +34,7 @@ typedef struct tl_run_cell {
     json_t *bytes_per_token;   /* the stored value that the prediction used, or NULL; owned */
     char prediction_id[TL_STORE_ID]; /* stored value, or "" */
     int64_t rounds_done;
+    bool search;               /* its schedule is one: answered by each visit, no medians */
     bool finished;             /* enough repeats, an interval narrow enough, or aborted */
     bool aborted;              /* a rule of its schedule ended a block: it has no medians, and is not visited again */
 } tl_run_cell;
@@ -106,7 +107,10 @@ void run_jobs_free(tl_run_jobs *j); /* zeroed ok */
 
 tl_status run_store_request(tl_run_block *b, const tl_load_item *item, const tl_load_job *job, const char *role,
                             tl_err *e) TL_MUST_USE; /* (record.c) */
-/* Sends the requests of one block and stores them; the caller frees `out` in every case. (visit.c) */
+/* An abort rule of the schedule ended the block: the server does not keep up. */
+static inline bool run_ended_by_rule(const tl_load_result *r) { return r->end == TL_LOAD_QUEUE || r->end == TL_LOAD_ERRORS; }
+/* Sends the requests of one block and stores them; the caller frees `out` in every case. TL_INVALID when the
+ * window of a block that no rule ended has no request. (visit.c) */
 tl_status run_send(tl_load_result *out, tl_run_block *b, const tl_run_load *load, const char *role, tl_err *e) TL_MUST_USE;
 /* Started, and not before the window of its block. */
 bool run_item_counts(const tl_run_load *load, uint64_t t_schedule, const tl_load_item *item);

@@ -35,7 +35,7 @@ static void count(seen *s, const tl_load_result *r, const tl_run_load *load) {
         for (size_t k = 0; k < load->slo.n; k++) s->good[k] += tl_slo_meets(&load->slo.v[k], &m);
         tl_metrics_free(&m);
     }
-    if (r->end == TL_LOAD_QUEUE || r->end == TL_LOAD_ERRORS) {
+    if (run_ended_by_rule(r)) {
         s->aborted = true;
         snprintf(s->reason, sizeof s->reason, "%s", r->reason);
     }
@@ -106,13 +106,8 @@ static tl_status try_load(seen *s, tl_slo_verdict *verdict, bool *seems_met, tl_
         if (run_stopping(b->c)) return tl_fail(e, TL_CANCELLED, "stopped in a search, at %g %s", x, load->open ? "req/s" : "users");
         show_load(b, load, x, s);
         tl_run_load l = load_of_look(load, x, total - s->n);
-        size_t before = s->n;
         tl_status st = look(s, b, &l, e);
         if (st != TL_OK) return st;
-        if (s->n == before && !s->aborted) {
-            tl_fail(e, TL_INVALID, "no request was left in the window: %zu requests at %g req/s are all sent within settle_s", l.requests, x);
-            return tl_remedy(e, "make schedule.settle_s shorter");
-        }
         *verdict = judge(seems_met, s, &load->slo);
     }
     return TL_OK;
@@ -167,15 +162,13 @@ static char *sentence(const json_t *search) {
     tl_buf_init(&out, 0);
     load_text(value, v, search);
     load_text(missed, miss, search);
+    tl_buf_str(&out, v > 0 ? value : "no load tried");
+    if (v > 0 && lo < hi) tl_buf_fmt(&out, " (95 %% interval %.4g to %.4g)", lo, hi);
+    tl_buf_fmt(&out, " %s %s", v == 1 || !(v > 0) ? "gets" : "get", slo);
     if (tl_json_bool(a, "unbounded", false)) {
-        tl_buf_fmt(&out, "%s %s %s, and nothing tried was shown to miss it: raise schedule.to", value, v == 1 ? "gets" : "get", slo);
-    } else if (!(v > 0)) {
-        tl_buf_fmt(&out, "no load tried gets %s; %s miss%s it", slo, missed, miss == 1 ? "es" : "");
-        why_missed(&out, search, miss);
+        tl_buf_fmt(&out, ", and nothing tried was shown to miss it: %s", v > 0 ? "raise schedule.to" : "allow more `requests` a load");
     } else {
-        tl_buf_str(&out, value);
-        if (lo < hi) tl_buf_fmt(&out, " (95 %% interval %.4g to %.4g)", lo, hi);
-        tl_buf_fmt(&out, " %s %s; %s miss%s it", v == 1 ? "gets" : "get", slo, missed, miss == 1 ? "es" : "");
+        tl_buf_fmt(&out, "; %s miss%s it", missed, miss == 1 ? "es" : "");
         why_missed(&out, search, miss);
     }
     return tl_buf_take(&out);

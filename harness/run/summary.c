@@ -172,7 +172,7 @@ static tl_status cell_summary(tl_run_ctx *c, size_t index, const json_t *trials,
     series bandwidth = {0}, ratio = {0};
     tl_status st = TL_OK;
     if (cell->aborted) return TL_OK; /* what an overloaded server did answer is no fair sample: no median is made of it */
-    if (tl_str_eq(tl_json_str(cell->workload, "schedule.kind", ""), "search")) return run_store_search(c, cell, trials, e);
+    if (cell->search) return run_store_search(c, cell, trials, e);
     TRY(metric_medians(c, cell, &rate, e));
     if (rate == NULL) goto out;
     TRY(paired_series(&bandwidth, &ratio, c, index, trials, e));

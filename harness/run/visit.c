@@ -75,6 +75,14 @@ static tl_status send_jobs(tl_load_result *out, tl_run_block *b, tl_run_jobs *j,
     return st;
 }
 
+static tl_status check_window(const tl_load_result *r, const tl_run_load *load, tl_err *e) {
+    for (size_t i = 0; i < r->n; i++)
+        if (run_item_counts(load, r->t_schedule, &r->items[i])) return TL_OK;
+    if (run_ended_by_rule(r)) return TL_OK;
+    tl_fail(e, TL_INVALID, "no request is left in the window: all %zu were sent in its first %.3g s, which do not count", r->started, (double)load->edge_ns / 1e9);
+    return tl_remedy(e, "make schedule.ramp_s or settle_s shorter, or send more requests");
+}
+
 tl_status run_send(tl_load_result *out, tl_run_block *b, const tl_run_load *load, const char *role, tl_err *e) {
     tl_run_ctx *c = b->c;
     tl_run_jobs j = {0};
@@ -88,6 +96,7 @@ tl_status run_send(tl_load_result *out, tl_run_block *b, const tl_run_load *load
         tl_load_result_free(&first);
     }
     if (st == TL_OK) st = send_jobs(out, b, &j, load, role, e);
+    if (st == TL_OK) st = check_window(out, load, e);
     run_jobs_free(&j);
     return st;
 }
@@ -100,9 +109,9 @@ static tl_status warm_up(tl_run_block *b, size_t n, tl_err *e) {
     return st;
 }
 
-/* An abort rule of the schedule that ended the block: the cell's answer is that it does not keep up. */
+/* Aborted: the cell's answer is that it does not keep up. */
 static void note_abort(tl_run_block *b, const tl_load_result *r) {
-    if (r->end != TL_LOAD_QUEUE && r->end != TL_LOAD_ERRORS) return;
+    if (!run_ended_by_rule(r)) return;
     json_object_set_new(b->facts, "aborted", json_pack("{s:s, s:s}", "rule", tl_load_end_name(r->end), "reason", r->reason));
     b->aborted = true;
 }

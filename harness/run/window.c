@@ -36,11 +36,13 @@ static json_t *rates_between(const tl_load_result *r, const tl_run_load *load, c
         from = t < from ? t : from;
         to = t > to ? t : to;
     }
-    if (load->edge_ns != 0) from = r->t_schedule + load->edge_ns;
+    bool ramp = load->edge_ns != 0;
+    if (ramp) from = r->t_schedule + load->edge_ns;
     if (from >= to) return json_object(); /* one moment has no rates */
     tl_span s;
     tl_span_of(&s, q, m, n, from, to);
-    return json_pack("{s:s, s:f, s:f, s:f, s:o, s:f}", "rule", "from the end of the ramp to the last intended start", "seconds", s.seconds, "request_rate",
+    return json_pack("{s:s, s:f, s:f, s:f, s:o, s:f}", "rule",
+                     ramp ? "from the end of the ramp to the last intended start" : "from the first request that counts to the last intended start", "seconds", s.seconds, "request_rate",
                      (double)s.ok / s.seconds, "failed_rate", (double)s.failed / s.seconds, "throughput", tl_json_real(s.tokens / s.seconds), "in_flight",
                      s.in_flight);
 }
