@@ -46,6 +46,16 @@ tl_status tl_project_start_run(char id[TL_STORE_ID], tl_store *store, tl_cli *c,
 /* argv as JSON. New reference. */
 json_t *tl_project_argv(const tl_cli *c);
 
+/* ---- what is named: a run, its cells, a value (pick.c) ---- */
+
+typedef struct tl_pick {
+    char experiment[64], machine[64], run[32], name[64], selector[256]; /* "" where not given */
+} tl_pick;
+/* "EXPERIMENT[@MACHINE][#RUN][.NAME][{axis=value,...}]"; need_name: .NAME must be there. TL_INVALID. */
+tl_status tl_pick_parse(tl_pick *out, const char *text, bool need_name, tl_err *e) TL_MUST_USE;
+/* The run that is meant. TL_NOT_FOUND; TL_REFUSED with the reason when it is INVALID. */
+tl_status tl_pick_run(char id[65], tl_store *s, const tl_pick *x, tl_err *e) TL_MUST_USE;
+
 /* ---- the source of a report's data (source.c) ---- */
 
 typedef struct tl_source {

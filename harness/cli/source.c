@@ -1,45 +1,7 @@
-/* The data of a report: expressions and blocks answered from the store and shaped by lua/report.
- *
- * EXPR: EXPERIMENT[@MACHINE][#RUN].NAME[{axis=value,...}]   e.g. bandwidth-law.decode_rate{model=large-q4_0}
- * MACHINE is a machine's name or id prefix; RUN a run's prefix; without either, the newest run that is done. */
+/* The data of a report: expressions and blocks answered from the store and shaped by lua/report. */
 #include "cli/project.h"
 
-#include <ctype.h>
 #include <math.h>
-
-typedef struct expr {
-    char experiment[64], machine[64], run[32], name[64], selector[256];
-} expr;
-
-/* Copies characters of `set` (letters, digits and extra) from *p; false when none or too many. */
-static bool take(char *out, size_t room, const char **p, const char *extra) {
-    size_t n = 0;
-    while (isalnum((unsigned char)**p) || (**p && strchr(extra, **p))) {
-        if (n + 1 >= room) return false;
-        out[n++] = *(*p)++;
-    }
-    out[n] = 0;
-    return n > 0;
-}
-
-static tl_status parse_expr(expr *x, const char *text, bool need_name, tl_err *e) {
-    const char *p = text + strspn(text, " ");
-    memset(x, 0, sizeof *x);
-    bool ok = take(x->experiment, sizeof x->experiment, &p, "-_");
-    if (ok && *p == '@') p++, ok = take(x->machine, sizeof x->machine, &p, "-_");
-    if (ok && *p == '#') p++, ok = take(x->run, sizeof x->run, &p, "");
-    if (ok && *p == '.') p++, ok = take(x->name, sizeof x->name, &p, "_");
-    else if (need_name) ok = false;
-    if (ok && *p == '{') {
-        size_t n = strcspn(++p, "}");
-        ok = p[n] == '}' && n < sizeof x->selector;
-        if (ok) memcpy(x->selector, p, n), p += n + 1;
-    }
-    p += strspn(p, " ");
-    if (ok && *p == 0) return TL_OK;
-    tl_fail(e, TL_INVALID, "'%s' is not an expression (stopped at '%s')", text, p);
-    return tl_remedy(e, "write EXPERIMENT.NAME{axis=value}, as in bandwidth-law.decode_rate{model=large-q4_0}");
-}
 
 static tl_status shown_run(const json_t **out, tl_source *s, const char *id, tl_err *e) {
     *out = json_object_get(s->runs, id);
@@ -53,56 +15,11 @@ static tl_status shown_run(const json_t **out, tl_source *s, const char *id, tl_
     return TL_OK;
 }
 
-/* A run whose ruler was too short measured nothing that may be published. */
-static tl_status refuse_invalid(tl_source *s, const char *id, tl_err *e) {
-    const json_t *show;
-    tl_status st = shown_run(&show, s, id, e);
-    if (st != TL_OK || !tl_str_eq(tl_json_str(show, "state", ""), "invalid")) return st;
-    tl_fail(e, TL_REFUSED, "run %s is INVALID and publishes no numbers: %s", id, tl_json_str(show, "reason", ""));
-    return tl_remedy(e, "run it again under the remedy named: tally run %s", tl_json_str(show, "experiment.name", ""));
-}
-
-static tl_status find_run(char id[65], tl_source *s, const expr *x, tl_err *e) {
-    const char *machine = x->machine[0] ? x->machine : NULL;
-    tl_status st = x->run[0] ? tl_store_find(id, s->store, "run", x->run, e) : tl_store_latest_run(id, s->store, x->experiment, machine, "done", e);
-    if (st == TL_NOT_FOUND && !x->run[0]) st = tl_store_latest_run(id, s->store, x->experiment, machine, "invalid", e);
-    if (st == TL_OK) return refuse_invalid(s, id, e);
-    if (st == TL_NOT_FOUND && !x->run[0]) {
-        tl_fail(e, TL_NOT_FOUND, "no finished run of '%s'%s%s in %s", x->experiment, x->machine[0] ? " on machine " : "", x->machine,
-                tl_store_path(s->store));
-        tl_remedy(e, "run it first: tally run %s", x->experiment);
-    }
-    return st;
-}
-
-/* "a=b,c=d" against the cell's axes. */
-static bool fits(const json_t *axes, const char *selector) {
-    while (*selector) {
-        char name[64], want[128], have[128] = "";
-        size_t n = strcspn(selector, "="), m;
-        if (n >= sizeof name || selector[n] != '=') return false;
-        memcpy(name, selector, n);
-        name[n] = 0;
-        selector += n + 1;
-        m = strcspn(selector, ",");
-        if (m >= sizeof want) return false;
-        memcpy(want, selector, m);
-        want[m] = 0;
-        selector += m + (selector[m] == ',');
-        const json_t *v = json_object_get(axes, name);
-        if (json_is_string(v)) snprintf(have, sizeof have, "%s", json_string_value(v));
-        else if (json_is_integer(v)) snprintf(have, sizeof have, "%" PRId64, (int64_t)json_integer_value(v));
-        else if (json_is_real(v)) tl_fmt_f64(have, json_real_value(v));
-        if (strcmp(have, want) != 0) return false;
-    }
-    return true;
-}
-
 static tl_status find_cell(const char **key, const json_t *show, const char *selector, tl_err *e) {
     size_t i, n = 0;
     json_t *c;
     json_array_foreach(json_object_get(show, "cells"), i, c)
-        if (fits(json_object_get(c, "axes"), selector)) *key = tl_json_str(c, "key", ""), n++;
+        if (tl_plan_cell_fits(json_object_get(c, "axes"), selector)) *key = tl_json_str(c, "key", ""), n++;
     if (n == 1) return TL_OK;
     tl_buf have;
     tl_buf_init(&have, 300);
@@ -144,7 +61,7 @@ static json_t *as_value(tl_source *s, const json_t *row, const json_t *show, con
     return out;
 }
 
-static tl_status no_such_value(const expr *x, const json_t *values, tl_err *e) {
+static tl_status no_such_value(const tl_pick *x, const json_t *values, tl_err *e) {
     const char *names[256];
     size_t i, n = 0;
     json_t *v;
@@ -157,7 +74,7 @@ static tl_status no_such_value(const expr *x, const json_t *values, tl_err *e) {
 static tl_status source_value(json_t **out, void *ctx, const char *text, const tl_report_pos *pos, tl_err *e) {
     TL_UNUSED(pos);
     tl_source *s = ctx;
-    expr x;
+    tl_pick x;
     char id[65];
     const json_t *show;
     const char *cell = NULL;
@@ -165,8 +82,8 @@ static tl_status source_value(json_t **out, void *ctx, const char *text, const t
     size_t i;
     tl_status st = TL_OK;
     *out = NULL;
-    TRY(parse_expr(&x, text, true, e));
-    TRY(find_run(id, s, &x, e));
+    TRY(tl_pick_parse(&x, text, true, e));
+    TRY(tl_pick_run(id, s->store, &x, e));
     TRY(shown_run(&show, s, id, e));
     if (x.selector[0]) TRY(find_cell(&cell, show, x.selector, e));
     TRY(tl_store_values(&rows, s->store, id, cell, x.name, e));
@@ -268,14 +185,14 @@ out:
 }
 
 static tl_status run_of_block(char id[65], tl_source *s, const json_t *spec, tl_err *e) {
-    expr x;
+    tl_pick x;
     const char *text = tl_json_str(spec, "run", NULL);
     if (text == NULL) {
         tl_fail(e, TL_INVALID, "the block names no run");
         return tl_remedy(e, "write { run = \"EXPERIMENT\", ... }");
     }
-    tl_status st = parse_expr(&x, text, false, e);
-    return st == TL_OK ? find_run(id, s, &x, e) : st;
+    tl_status st = tl_pick_parse(&x, text, false, e);
+    return st == TL_OK ? tl_pick_run(id, s->store, &x, e) : st;
 }
 
 static tl_status figure_block(json_t **out, tl_source *s, const json_t *spec, tl_err *e) {

@@ -79,6 +79,20 @@ tl_status plan_fits(bool *out, const json_t *axes, const json_t *params, const c
     return TL_INVALID;
 }
 
+bool tl_plan_cell_fits(const json_t *params, const char *selector) {
+    char name[80], value[160];
+    while (next_part(&selector, name, value))
+        if (!same(json_object_get(params, name), value)) return false;
+    return true;
+}
+
+bool tl_plan_selector_names(const char *selector, const char *axis) {
+    char name[80], value[160];
+    while (next_part(&selector, name, value))
+        if (strcmp(name, axis) == 0) return true;
+    return false;
+}
+
 tl_status tl_plan_select(json_t *description, const char *selector, tl_err *e) {
     const json_t *axes = json_object_get(description, "axes");
     bool fits;

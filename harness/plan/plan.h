@@ -113,6 +113,10 @@ tl_status tl_plan_override(json_t *description, const char *assignment, tl_err *
 /* Keeps only the cells that fit: "model=q4_0,context=512" (all parts must fit). Called again: cells that fit
  * any. */
 tl_status tl_plan_select(json_t *description, const char *selector, tl_err *e) TL_MUST_USE;
+/* Does a cell with these values of its axes ({"model": "q4_0"}) fit the selector? Every cell fits "". */
+bool tl_plan_cell_fits(const json_t *params, const char *selector);
+/* Does the selector say something about this axis? */
+bool tl_plan_selector_names(const char *selector, const char *axis);
 
 /* ---- what it will take
  * ---------------------------------------------------------------------------------------------- */

@@ -145,4 +145,10 @@ tl_status run_store_prediction(tl_run_ctx *c, size_t cell, tl_err *e) TL_MUST_US
 /* After the last visit: medians with intervals, paired predictions, ratios, acceptance. (summary.c) */
 tl_status run_summary(tl_run_ctx *c, tl_run_result *out, tl_err *e) TL_MUST_USE;
 
+/* A stored request's metric in the unit of its description; NAN when undefined (summary.c). */
+double run_stored_metric(const json_t *metrics, const tl_metric_desc *d);
+/* What differs between two {"engine", "machine", "tally", "script_sha256"}, likeliest cause of another speed first:
+ * [{"what", a_name, b_name}] (verdict.c). New reference. */
+json_t *run_environment_diff(const json_t *a, const json_t *b, const char *a_name, const char *b_name);
+
 #endif

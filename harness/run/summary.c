@@ -29,7 +29,7 @@ static tl_status measured(json_t **out, tl_run_ctx *c, const char *cell_key, con
 /* ---- per-metric medians ---- */
 
 /* Stored metrics are exact integers of nanoseconds where they are times; people read milliseconds. */
-static double stored_metric(const json_t *metrics, const tl_metric_desc *d) {
+double run_stored_metric(const json_t *metrics, const tl_metric_desc *d) {
     char ns[64];
     snprintf(ns, sizeof ns, "%s_ns", d->name);
     double v = tl_json_num(metrics, d->name, NAN);
@@ -48,7 +48,7 @@ static tl_status metric_medians(tl_run_ctx *c, const tl_run_cell *cell, json_t *
         if (st != TL_OK) return st;
         json_array_foreach(requests, k, r) {
             if (!tl_str_eq(tl_json_str(r, "role", ""), "measured") || !tl_str_eq(tl_json_str(r, "outcome", ""), "ok")) continue;
-            add(&s, stored_metric(json_object_get(r, "metrics"), d));
+            add(&s, run_stored_metric(json_object_get(r, "metrics"), d));
         }
         json_decref(requests);
         if (s.n > 0) st = measured(&out, c, cell->key, names[i], d->unit, &s, e);

@@ -10,7 +10,7 @@
  *   explained    the speeds differ, but by the factor that the two predictions differ by (each made from the bandwidth
  *                that was probed around the trials), within 15 % or within the intervals
  * The verdict of a figure is the worst of its cells. */
-#include "run/run.h"
+#include "run/run_impl.h"
 
 #include <math.h>
 
@@ -101,7 +101,7 @@ static bool same_machine_class(const json_t *a, const json_t *b) {
 }
 
 /* What differs between the two environments, likeliest cause of a different speed first. */
-static json_t *environment_diff(const json_t *pub, const json_t *own) {
+json_t *run_environment_diff(const json_t *pub, const json_t *own, const char *pub_name, const char *own_name) {
     static const struct {
         const char *what, *path;
     } facts[] = {
@@ -126,7 +126,7 @@ static json_t *environment_diff(const json_t *pub, const json_t *own) {
     for (size_t i = 0; i < TL_COUNT(facts); i++) {
         json_t *a = tl_json_at(pub, facts[i].path), *b = tl_json_at(own, facts[i].path);
         if ((a == NULL && b == NULL) || (a != NULL && b != NULL && json_equal(a, b))) continue;
-        json_array_append_new(out, json_pack("{s:s, s:O?, s:O?}", "what", facts[i].what, "published", a, "yours", b));
+        json_array_append_new(out, json_pack("{s:s, s:O?, s:O?}", "what", facts[i].what, pub_name, a, own_name, b));
     }
     return out;
 }
@@ -152,5 +152,5 @@ json_t *tl_rerun_compare(const json_t *published, const json_t *own) {
     tl_buf_free(&why);
     if (json_array_size(cells) == 0) worst = TL_RERUN_UNAVAILABLE;
     return json_pack("{s:s, s:b, s:o, s:o}", "verdict", names[worst], "same_class", same_class, "cells", cells,
-                     "environment", environment_diff(published, own));
+                     "environment", run_environment_diff(published, own, "published", "yours"));
 }

@@ -242,6 +242,22 @@ static void keys_stay(void **state) {
     json_decref(j);
 }
 
+/* The one rule by which run, reports and compare choose cells. */
+static void selectors(void **state) {
+    TL_UNUSED(state);
+    json_t *params = json_pack("{s:s, s:i, s:f, s:b}", "model", "a-q4", "context", 512, "rate", 0.5, "think", 1);
+    static const struct { const char *selector; bool fits; } cases[] = {
+        {"", true}, {"model=a-q4", true}, {"model=a-q", false}, {"context=512", true}, {"context=512.0", true}, {"context=51", false},
+        {"rate=0.5", true}, {"think=true", true}, {"model=a-q4,context=512", true}, {"context=512, model=a-q4", true},
+        {"model=a-q4,context=8", false}, {"modle=a-q4", false}, {"model", false}};
+    for (size_t i = 0; i < TL_COUNT(cases); i++)
+        if (tl_plan_cell_fits(params, cases[i].selector) != cases[i].fits) fail_msg("'%s'", cases[i].selector);
+    assert_true(tl_plan_selector_names("model=a,context=1", "context"));
+    assert_false(tl_plan_selector_names("model=a,context=1", "contex"));
+    assert_false(tl_plan_selector_names("", "context"));
+    json_decref(params);
+}
+
 static void overrides(void **state) {
     TL_UNUSED(state);
     static const struct {
@@ -480,7 +496,7 @@ int main(void) {
                                        cmocka_unit_test(refuses),
                                        cmocka_unit_test(schedules), cmocka_unit_test(too_many_cells),
                                        cmocka_unit_test(keys_stay),
-                                       cmocka_unit_test(overrides),
+                                       cmocka_unit_test(selectors), cmocka_unit_test(overrides),
                                        cmocka_unit_test(predictions),
                                        cmocka_unit_test(properties),
                                        cmocka_unit_test(table),
