@@ -94,6 +94,8 @@ typedef struct tl_http_spec {
     size_t max_body;  /* room for body bytes; 0 = 4 MiB. All of it is allocated and touched at prepare. */
     size_t max_reads; /* room for reads; 0 = 65536 */
     bool keep_alive;  /* let libcurl reuse a connection of this loop. For measuring the trap, not for measuring. */
+    bool offer_gzip;  /* send "Accept-Encoding: gzip", to see whether something on the way compresses; what comes is kept as it
+                         came. For finding the trap, not for measuring. */
     bool insecure;    /* https: do not verify the certificate */
     const char *ca_file; /* https: trust this PEM file instead of the system's; may be NULL */
     /* Called once, from tl_http_loop_run, never inside a read; may prepare, open, start and free any request. */

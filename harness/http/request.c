@@ -95,6 +95,7 @@ static tl_status take_headers(tl_http_req *r, const tl_http_spec *spec, tl_err *
         typed = typed || line_is(*h, "content-type");
         r->headers = curl_slist_append(r->headers, *h);
     }
+    if (spec->offer_gzip) r->headers = curl_slist_append(r->headers, "Accept-Encoding: gzip");
     if (spec->body != NULL && !typed) r->headers = curl_slist_append(r->headers, "Content-Type: application/json");
     return TL_OK;
 }

@@ -42,6 +42,26 @@ static void a_stream_is_recorded(void **state) {
     tl_http_free(r);
 }
 
+static void offers_gzip_and_keeps_what_comes(void **state) {
+    fixture *f = *state;
+    tl_err e = {0};
+    tl_script_request truth;
+    tl_http_spec spec = spec_of(f);
+    tl_http_req *r = NULL;
+    play(f, "{\"headers\":{\"Content-Encoding\":\"gzip\"},\"writes\":[[1,\"no gzip at all\"]]}");
+    spec.offer_gzip = true;
+    assert_int_equal(tl_http_prepare(&r, f->loop, &spec, NULL), TL_OK);
+    tl_http_start(r, 0);
+    assert_int_equal(tl_http_loop_run(f->loop, NULL, NULL), TL_OK);
+    expect_outcome(r, TL_HTTP_COMPLETE);
+    assert_string_equal(tl_http_result(r)->content_encoding, "gzip");
+    assert_string_equal(tl_http_result(r)->body, "no gzip at all");
+    assert_int_equal(tl_script_server_wait(&truth, f->server, 0, 5 * TL_S, &e), TL_OK);
+    assert_non_null(strstr(truth.headers, "Accept-Encoding: gzip"));
+    tl_script_request_free(&truth);
+    tl_http_free(r);
+}
+
 /* A connection opened before, an intended time long ago: both are kept apart from the start. */
 static void intended_and_opened_come_before(void **state) {
     fixture *f = *state;
@@ -524,6 +544,7 @@ int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, fixture_up, fixture_down)
     const struct CMUnitTest tests[] = {
         T(a_stream_is_recorded),
+        T(offers_gzip_and_keeps_what_comes),
         T(intended_and_opened_come_before),
         T(without_open_start_opens),
         T(ends_are_told_apart),
