@@ -152,6 +152,8 @@ typedef struct tl_load_trace {
  * line is time 0). Byte order mark and CR LF are accepted. TL_INVALID names file, line and value; lines that are not in
  * the order of time are refused. Freed with tl_load_trace_free; empty after an error. */
 tl_status tl_load_trace_read(tl_load_trace *out, const char *path, tl_err *e) TL_MUST_USE;
+/* The same from memory; `name` stands in errors. */
+tl_status tl_load_trace_parse(tl_load_trace *out, const char *bytes, size_t len, const char *name, tl_err *e) TL_MUST_USE;
 /* Replays it `speed` times as fast (above 0). */
 tl_status tl_load_trace_speed(tl_load_trace *t, double speed, tl_err *e) TL_MUST_USE;
 void tl_load_trace_free(tl_load_trace *t); /* zeroed ok, twice ok */

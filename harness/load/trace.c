@@ -40,12 +40,6 @@ static bool date_s(double *out, const char *t) {
     return true;
 }
 
-static bool number(double *out, const char *t) {
-    char *end = NULL;
-    *out = strtod(t, &end);
-    return end != t && *end == '\0' && isfinite(*out);
-}
-
 static tl_status add(tl_load_trace *out, reader *r, double at_s, double in, double tokens, tl_err *e) {
     char text[64];
     (void)snprintf(text, sizeof text, "%g s, %g in, %g out", at_s, in, tokens);
@@ -131,9 +125,9 @@ static tl_status csv_line(tl_load_trace *out, reader *r, char *text, tl_err *e) 
     int last = r->at > r->in ? r->at : r->in;
     if (r->out > last) last = r->out;
     if ((size_t)last >= n) return bad(r, "the line is cut off", f[0], e);
-    if (!(r->dated ? date_s : number)(&v[0], f[r->at])) return bad(r, "not a time", f[r->at], e);
-    if (!number(&v[1], f[r->in])) return bad(r, "not a number", f[r->in], e);
-    if (!number(&v[2], f[r->out])) return bad(r, "not a number", f[r->out], e);
+    if (!(r->dated ? date_s(&v[0], f[r->at]) : tl_parse_f64(f[r->at], &v[0]))) return bad(r, "not a time", f[r->at], e);
+    if (!tl_parse_f64(f[r->in], &v[1])) return bad(r, "not a number", f[r->in], e);
+    if (!tl_parse_f64(f[r->out], &v[2])) return bad(r, "not a number", f[r->out], e);
     if (r->dated && out->n == 0) r->first_s = v[0];
     if (r->dated && v[0] < r->first_s) return bad(r, "earlier than the first line", f[r->at], e);
     return add(out, r, v[0] - r->first_s, v[1], v[2], e);
@@ -163,19 +157,26 @@ out:
     return st;
 }
 
-tl_status tl_load_trace_read(tl_load_trace *out, const char *path, tl_err *e) {
+tl_status tl_load_trace_parse(tl_load_trace *out, const char *bytes, size_t len, const char *name, tl_err *e) {
     tl_status st = TL_OK;
-    reader r = {.path = path};
+    reader r = {.path = name};
+    char *text = tl_xstrndup(bytes, len); /* lines are cut in place */
+    *out = (tl_load_trace){0};
+    if (strlen(text) != len) TRY(bad(&r, "a zero byte: this is no text", "", e));
+    TRY(read_lines(out, &r, text, e));
+out:
+    free(text);
+    if (st != TL_OK) tl_load_trace_free(out);
+    return st;
+}
+
+tl_status tl_load_trace_read(tl_load_trace *out, const char *path, tl_err *e) {
     tl_buf text;
     *out = (tl_load_trace){0};
     tl_buf_init(&text, 0);
-    TRY(tl_file_read(&text, path, TRACE_BYTES_MAX, e));
-    if (text.len > 0 && strlen(text.p) != text.len) TRY(bad(&r, "a zero byte: this is no text", "", e));
-    char none[1] = "";
-    TRY(read_lines(out, &r, text.len ? text.p : none, e));
-out:
+    tl_status st = tl_file_read(&text, path, TRACE_BYTES_MAX, e);
+    if (st == TL_OK) st = tl_load_trace_parse(out, text.len ? text.p : "", text.len, path, e);
     tl_buf_free(&text);
-    if (st != TL_OK) tl_load_trace_free(out);
     return st;
 }
 

@@ -13,4 +13,8 @@ typedef struct tl_lateness {
 /* One difference, or none: appends {"field","expected","got"} to `diffs`. */
 void tl_judge(json_t *diffs, const json_t *expect, const tl_request *r, const tl_metrics *m, const tl_lateness *late);
 
+/* Everything that the answer's bytes mean, without times and reads: equal for equal bytes, however they arrived. New
+ * reference. */
+json_t *tl_said(const tl_request *r, const tl_metrics *m);
+
 #endif
