@@ -21,6 +21,7 @@ const tl_peer *tl_peer_find(const char *name); /* NULL when unknown */
 const char *tl_peer_name(const tl_peer *p);
 const char *tl_peer_snapshot(const tl_peer *p);  /* revision and date that the definitions were read in */
 const char *tl_peer_aggregate(const tl_peer *p); /* how it sums up a run, in one phrase */
+bool tl_peer_is_client(const tl_peer *p); /* false: it prints the engine's own timings and reads no stream */
 
 typedef enum tl_peer_slot {
     TL_PEER_TTFT,
@@ -57,6 +58,7 @@ typedef enum tl_peer_cause_id {
 } tl_peer_cause_id;
 const char *tl_peer_cause_name(tl_peer_cause_id c);  /* stable word: "role-chunk" */
 const char *tl_peer_cause_words(tl_peer_cause_id c); /* for people: "role chunk counted as first token" */
+bool tl_peer_cause_of_stream(tl_peer_cause_id c); /* false: the tool's definition differs from ours on every stream */
 
 typedef struct tl_peer_figure {
     const char *word;        /* the tool's own name for it; NULL: it has no such figure */
@@ -76,8 +78,8 @@ typedef struct tl_peer_figures {
     bool ours_ok;
     int64_t n, ours_n;       /* tokens; TL_ABSENT when unknown */
     const char *n_from;      /* static */
-    const char *notes[6];    /* other things it does with this stream, static */
-    size_t n_notes;
+    const char *notes[6];    /* other things it does, static: on this stream first, then on any */
+    size_t n_notes, n_stream_notes;
     tl_peer_figure f[TL_PEER_SLOTS];
 } tl_peer_figures;
 
@@ -114,5 +116,12 @@ void tl_peer_sum(tl_peer_run *out, const tl_peer_figures *f, size_t n);
 json_t *tl_peer_run_json(const tl_peer_run *r);
 /* "-188.0 ms: role chunk counted as first token; ..." Appends nothing when there is no gap. */
 void tl_peer_gap_words(tl_buf *out, const tl_peer_run *r, tl_peer_slot s);
+
+/* ---- a server's habits -------------------------------------------------------------------------------------------- */
+
+/* What the way in which these n answers were streamed does to the tool, apart from what it defines otherwise on any
+ * stream: [{"kind", "text"}], empty when nothing. kind: "fails"; "success" (it counts others as successful); "figure", with
+ * "figure", "unit", "ours" and "gap" (means) where both have it; "note". New reference. */
+json_t *tl_peer_on_stream(const tl_peer_figures *f, size_t n);
 
 #endif

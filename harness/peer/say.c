@@ -293,14 +293,23 @@ static bool counted_ok(const tl_peer *p, const peer_view *v, bool fails)
     return v->m.outcome == TL_REQ_OK;
 }
 
+static void add_note(tl_peer_figures *out, const char *what)
+{
+    if (out->n_notes < TL_COUNT(out->notes)) out->notes[out->n_notes++] = what;
+}
+
+/* What this stream does to it comes first, then what it does on any. */
 static void take_notes(tl_peer_figures *out, const tl_peer *p, const peer_view *v)
 {
+    const bool reads_stream = !p->engine && p->n != N_OURS;
     for (size_t i = 0; i < TL_COUNT(p->notes) && p->notes[i].what; i++)
-        if ((p->notes[i].when & v->is) && out->n_notes < TL_COUNT(out->notes)) out->notes[out->n_notes++] = p->notes[i].what;
-    if (!p->engine && p->n != N_OURS && (v->is & C_NATIVE) && out->n_notes < TL_COUNT(out->notes))
-        out->notes[out->n_notes++] = "it does not speak this dialect: its definitions on the same times";
-    else if (!p->engine && p->n != N_OURS && (v->is & C_UNRECORDED) && out->n_notes < TL_COUNT(out->notes))
-        out->notes[out->n_notes++] = "stored before a stream's habits were recorded: failures caused by them are not seen";
+        if (p->notes[i].when & v->is & ~C_ALWAYS) add_note(out, p->notes[i].what);
+    if (reads_stream && (v->is & C_NATIVE)) add_note(out, "it does not speak this dialect: its definitions on the same times");
+    else if (reads_stream && (v->is & C_UNRECORDED))
+        add_note(out, "stored before a stream's habits were recorded: failures caused by them are not seen");
+    out->n_stream_notes = out->n_notes;
+    for (size_t i = 0; i < TL_COUNT(p->notes) && p->notes[i].what; i++)
+        if (p->notes[i].when & C_ALWAYS) add_note(out, p->notes[i].what);
 }
 
 void tl_peer_say(tl_peer_figures *out, const tl_peer *p, const tl_request *r)

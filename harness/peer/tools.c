@@ -164,3 +164,4 @@ const tl_peer *tl_peer_find(const char *name)
 const char *tl_peer_name(const tl_peer *p) { return p->name; }
 const char *tl_peer_snapshot(const tl_peer *p) { return p->snapshot; }
 const char *tl_peer_aggregate(const tl_peer *p) { return p->aggregate; }
+bool tl_peer_is_client(const tl_peer *p) { return !p->engine; }

@@ -11,28 +11,31 @@ const char *tl_peer_slot_name(tl_peer_slot s)
 
 static const struct {
     const char *name, *words;
+    bool stream; /* how this stream is written, not a definition that differs on any stream */
 } causes[TL_PEER_CAUSES] = {
-    [TL_PEER_FROM_POST] = { "from-post", "timed from its send, not from the intended start" },
-    [TL_PEER_FIRST_WAIT] = { "first-wait", "the wait for the first token is inside" },
-    [TL_PEER_ROLE] = { "role-chunk", "role chunk counted as first token" },
-    [TL_PEER_PROGRESS] = { "progress-chunk", "prompt-progress chunk counted as first token" },
-    [TL_PEER_REASONING] = { "reasoning-ignored", "thinking ignored" },
-    [TL_PEER_LOST] = { "records-lost", "records lost by its splitter" },
-    [TL_PEER_FINISH_TAIL] = { "finish-tail", "up to the finish chunk" },
-    [TL_PEER_USAGE_TAIL] = { "usage-tail", "up to the usage chunk" },
-    [TL_PEER_DONE_TAIL] = { "done-tail", "up to [DONE]" },
-    [TL_PEER_ENGINE_TIME] = { "engine-clock", "the engine's own clock" },
-    [TL_PEER_TTFT_AS_PROMPT] = { "ttft-as-prompt-time", "time to the first chunk taken for prompt time" },
-    [TL_PEER_REQUESTED] = { "requested-length", "requested length counted, not the real one" },
-    [TL_PEER_CHUNKS] = { "chunks", "chunks counted, not tokens" },
-    [TL_PEER_TOKENS] = { "token-count", "another token count" },
-    [TL_PEER_CACHED] = { "cached-prompt", "cached prompt tokens counted as read" },
-    [TL_PEER_N] = { "n-not-n-1", "n, not n-1: the first token counts" },
-    [TL_PEER_ROUNDING] = { "rounding", "whole nanoseconds" },
+    [TL_PEER_FROM_POST] = { "from-post", "timed from its send, not from the intended start", false },
+    [TL_PEER_FIRST_WAIT] = { "first-wait", "the wait for the first token is inside", false },
+    [TL_PEER_ROLE] = { "role-chunk", "role chunk counted as first token", true },
+    [TL_PEER_PROGRESS] = { "progress-chunk", "prompt-progress chunk counted as first token", true },
+    [TL_PEER_REASONING] = { "reasoning-ignored", "thinking ignored", true },
+    [TL_PEER_LOST] = { "records-lost", "records lost by its splitter", true },
+    [TL_PEER_FINISH_TAIL] = { "finish-tail", "up to the finish chunk", true },
+    [TL_PEER_USAGE_TAIL] = { "usage-tail", "up to the usage chunk", true },
+    [TL_PEER_DONE_TAIL] = { "done-tail", "up to [DONE]", true },
+    [TL_PEER_ENGINE_TIME] = { "engine-clock", "the engine's own clock", false },
+    [TL_PEER_TTFT_AS_PROMPT] = { "ttft-as-prompt-time", "time to the first chunk taken for prompt time", false },
+    [TL_PEER_REQUESTED] = { "requested-length", "requested length counted, not the real one", true },
+    [TL_PEER_CHUNKS] = { "chunks", "chunks counted, not tokens", true },
+    [TL_PEER_TOKENS] = { "token-count", "another token count", true },
+    [TL_PEER_CACHED] = { "cached-prompt", "cached prompt tokens counted as read", false },
+    [TL_PEER_N] = { "n-not-n-1", "n, not n-1: the first token counts", false },
+    [TL_PEER_ROUNDING] = { "rounding", "whole nanoseconds", false },
 };
 
 const char *tl_peer_cause_name(tl_peer_cause_id c) { return (unsigned)c < TL_PEER_CAUSES ? causes[c].name : ""; }
 const char *tl_peer_cause_words(tl_peer_cause_id c) { return (unsigned)c < TL_PEER_CAUSES ? causes[c].words : ""; }
+
+bool tl_peer_cause_of_stream(tl_peer_cause_id c) { return (unsigned)c < TL_PEER_CAUSES && causes[c].stream; }
 
 static json_t *text(const char *s) { return s ? json_string(s) : json_null(); }
 

@@ -470,6 +470,47 @@ static void test_completions(void **state)
     TABLE(s, apart);
 }
 
+/* What a server's habits do to a tool: all findings of one stream, "|" between; definitions that differ anyway are not in it. */
+static void test_on_stream(void **state)
+{
+    TL_UNUSED(state);
+    static const struct {
+        const char *stream, *tool, *says;
+    } rows[] = {
+        { "clean", "aiperf", "" },
+        { "clean", "guidellm", "" },    /* its other TPOT is a definition */
+        { "clean", "genai-bench", "" }, /* its E2E and TPOT end with the usage chunk, which comes with the last text here */
+        { "role-first", "vllm", "TTFT 190.0 ms too short, of 200.0: role chunk counted as first token|"
+          "E2E 50.0 ms too long, of 380.0: up to the finish chunk; up to the usage chunk|"
+          "tok/s 28.6 too low, of 50.0: role chunk counted as first token; up to the finish chunk; up to the usage chunk" },
+        { "role-first", "llmperf", "fails on 1 of 1 answers: `choices:[]`: IndexError" },
+        { "role-first", "aiperf", "" },
+        { "role-first", "mlperf", "" },
+        { "error-midstream", "vllm", "counts 1 of 1 answers as success; 0 are" },
+        { "four-tokens-a-chunk", "llama-benchy", "tok/s 166.7 too low, of 216.7: chunks counted, not tokens|chunks hold several tokens: its tg counts chunks" },
+        { "no-usage-early-stop", "evalscope", "no TPOT: its token count is not known" },
+        { "usage-null-each", "llama-benchy", "fails on 1 of 1 answers: `\"usage\":null`: TypeError, NoneType" },
+    };
+    for (size_t i = 0; i < TL_COUNT(rows); i++) {
+        tl_request r;
+        tl_peer_figures f;
+        json_t *stream = load(rows[i].stream), *all, *one;
+        tl_buf text;
+        size_t k;
+        tl_buf_init(&text, 0);
+        play_json(&r, stream, 0);
+        say(&f, &r, rows[i].tool);
+        all = tl_peer_on_stream(&f, 1);
+        json_array_foreach(all, k, one) tl_buf_fmt(&text, "%s%s", k ? "|" : "", tl_json_str(one, "text", "?"));
+        if (!tl_str_eq(text.p, rows[i].says)) fail_msg("%s, %s: %s", rows[i].stream, rows[i].tool, text.p);
+        tl_buf_free(&text);
+        json_decref(all);
+        json_decref(stream);
+        tl_request_free(&r);
+    }
+    assert_true(tl_peer_is_client(tl_peer_find("vllm")) && !tl_peer_is_client(tl_peer_find("llama-bench")));
+}
+
 /* ---- engines' own timings --------------------------------------------------------------------------------------------- */
 
 static void engine_timings(tl_request *r)
@@ -646,7 +687,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stream_a),   cmocka_unit_test(test_causes),       cmocka_unit_test(test_many_tokens_a_chunk),
         cmocka_unit_test(test_reasoning),  cmocka_unit_test(test_errors),       cmocka_unit_test(test_sse_grammar),
-        cmocka_unit_test(test_coalesced),  cmocka_unit_test(test_counts),       cmocka_unit_test(test_progress),
+        cmocka_unit_test(test_coalesced),  cmocka_unit_test(test_counts),       cmocka_unit_test(test_progress), cmocka_unit_test(test_on_stream),
         cmocka_unit_test(test_completions),
         cmocka_unit_test(test_engine_timings), cmocka_unit_test(test_mlperf_one_token), cmocka_unit_test(test_run),
         cmocka_unit_test(test_every_stream_stored), cmocka_unit_test(test_names),
