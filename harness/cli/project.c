@@ -252,29 +252,41 @@ void tl_project_free(tl_project *p) {
     free(p);
 }
 
-tl_status tl_project_start_run(char id[TL_STORE_ID], tl_store *store, tl_cli *c, const char *kind, const char *plan, const json_t *machine,
-                               const char *claim, tl_err *e) {
-    char machine_id[65], offset[8];
+tl_status tl_project_start_run_on(char id[TL_STORE_ID], tl_store *store, tl_cli *c, const tl_store_run *what, tl_err *e) {
+    char offset[8];
     const char *root;
     int64_t wall = tl_clock_wall_ns();
     tl_vcs v = {0};
     json_t *env = tl_run_environment(), *version = tl_version_json(), *argv = tl_project_argv(c), *git = NULL;
-    json_t *fixed = tl_run_machine_fixed(machine);
+    tl_store_run r = *what;
     tl_clock_utc_offset(offset, wall);
     tl_status st = TL_OK;
     TRY(tl_cli_root(&root, c, e));
     TRY(tl_vcs_read(&v, root, e));
     git = tl_vcs_json(&v);
-    TRY(tl_store_machine(machine_id, store, claim ? claim : "this", fixed, e));
-    tl_store_run r = {.kind = kind, .machine_id = machine_id, .machine_claim = claim, .plan = plan, .argv = argv, .env = env,
-                      .tally = version, .git = git, .wall_ns = wall, .utc_offset = offset};
+    r.argv = argv;
+    r.env = env;
+    r.tally = version;
+    r.git = git;
+    r.wall_ns = wall;
+    r.utc_offset = offset;
     TRY(tl_store_run_start(id, store, &r, e));
 out:
     tl_vcs_free(&v);
-    json_decref(fixed);
     json_decref(env);
     json_decref(version);
     json_decref(argv);
     json_decref(git);
+    return st;
+}
+
+tl_status tl_project_start_run(char id[TL_STORE_ID], tl_store *store, tl_cli *c, const char *kind, const char *plan, const json_t *machine,
+                               const char *claim, tl_err *e) {
+    char machine_id[65];
+    json_t *fixed = tl_run_machine_fixed(machine);
+    tl_store_run r = {.kind = kind, .machine_id = machine_id, .machine_claim = claim, .plan = plan};
+    tl_status st = tl_store_machine(machine_id, store, claim ? claim : "this", fixed, e);
+    if (st == TL_OK) st = tl_project_start_run_on(id, store, c, &r, e);
+    json_decref(fixed);
     return st;
 }

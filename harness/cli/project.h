@@ -43,6 +43,8 @@ tl_status tl_project_store(tl_store **out, tl_cli *c, tl_store_mode mode, tl_err
  * canonical text; machine: a snapshot; claim: of tl_run_machine_match. */
 tl_status tl_project_start_run(char id[TL_STORE_ID], tl_store *store, tl_cli *c, const char *kind, const char *plan, const json_t *machine,
                                const char *claim, tl_err *e) TL_MUST_USE;
+/* The same on a machine that is stored already: `what` has kind, machine_id, plan and, if wanted, claim and facts. */
+tl_status tl_project_start_run_on(char id[TL_STORE_ID], tl_store *store, tl_cli *c, const tl_store_run *what, tl_err *e) TL_MUST_USE;
 /* argv as JSON. New reference. */
 json_t *tl_project_argv(const tl_cli *c);
 

@@ -1,4 +1,5 @@
 /* tally show: a run's result as a table with labels, or one model, machine or experiment in full. */
+#include "cli/cited.h"
 #include "cli/project.h"
 #include "cli/show_as.h"
 
@@ -140,6 +141,18 @@ static void print_ruler(tl_cli *c, const json_t *show) {
             tl_json_bool(k, "same_revision", false) ? "" : ", by another build of tally");
 }
 
+/* Another tool's results: where they come from, and their own figures. */
+static void print_import(tl_cli *c, const json_t *show) {
+    const json_t *missing = tl_json_at(show, "facts.missing");
+    size_t i;
+    json_t *v;
+    fprintf(c->out, "of %s by %s, sha256 %.16s; every number is [cited], the file is kept with the run\n\n", tl_json_str(show, "artifacts.0.name", "?"),
+            tl_json_str(show, "values.0.source.who", "?"), tl_json_str(show, "values.0.source.sha256", "?"));
+    tl_cited_show(c, show);
+    json_array_foreach((json_t *)missing, i, v) fprintf(c->out, "%s%s", i ? "; " : "\nnot recorded: ", json_string_value(v));
+    fprintf(c->out, "\n%zu of %" PRId64 " rows were refused\n", json_array_size(tl_json_at(show, "facts.refused")), tl_json_int(show, "facts.found", 0));
+}
+
 static tl_status show_run(tl_cli *c, tl_store *s, const char *id, tl_err *e) {
     json_t *show = NULL;
     tl_status st = tl_store_run_show(&show, s, id, e);
@@ -157,6 +170,11 @@ static tl_status show_run(tl_cli *c, tl_store *s, const char *id, tl_err *e) {
             tl_json_str(show, "machine.facts.cpu.model", "?"), tl_json_str(show, "git.commit", "none"),
             tl_json_bool(show, "git.dirty", false) ? "modified" : "clean");
     print_states(c, show);
+    if (tl_str_eq(tl_json_str(show, "kind", ""), "import")) {
+        print_import(c, show);
+        json_decref(show);
+        return TL_OK;
+    }
     const json_t *engine = tl_json_at(show, "engines.0.facts");
     if (engine != NULL) fprintf(c->out, "engine %s %s\n", tl_json_str(engine, "adapter", ""), tl_json_str(engine, "version.text", tl_json_str(engine, "build", "")));
     print_ruler(c, show);

@@ -1,0 +1,267 @@
+/* Files of other tools (files/, see its README) read into rows: each figure by the tool's own name, nothing dropped unseen,
+ * and a file cut at any byte gives an error or rows of the whole file. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "import/import.h"
+#include "os/os.h"
+#include "value/value.h"
+
+#define FILES TL_SOURCE_DIR "/tests/unit/import/files"
+
+static const tl_import_options partial = {.partial = true};
+
+static json_t *read_text(const char *text, const tl_import_options *o) {
+    tl_err e = {0};
+    json_t *j = NULL;
+    if (tl_import_read(&j, text, strlen(text), "text", o, &e) != TL_OK) fail_msg("%s (%s)", e.msg, e.remedy);
+    return j;
+}
+
+static void refuses(const char *p, size_t n, const tl_import_options *o, tl_status code, const char *words) {
+    tl_err e = {0};
+    json_t *j = NULL;
+    assert_int_equal(tl_import_read(&j, p, n, "text", o, &e), code);
+    assert_null(j);
+    if (strstr(e.msg, words) == NULL) fail_msg("'%s' does not say '%s'", e.msg, words);
+}
+
+static void load(tl_buf *b, const char *name) {
+    char *path = tl_path_join(FILES, name);
+    tl_err e = {0};
+    tl_buf_init(b, 0);
+    if (tl_file_read(b, path, 1 << 20, &e) != TL_OK) fail_msg("%s", e.msg);
+    free(path);
+}
+
+static json_t *read_file(const char *name) {
+    tl_buf b;
+    load(&b, name);
+    json_t *j = read_text(b.p, NULL);
+    tl_buf_free(&b);
+    return j;
+}
+
+static size_t count(const json_t *j, const char *list) {
+    return json_array_size(json_object_get(j, list));
+}
+
+static const json_t *figure(const json_t *j, size_t row, const char *name) {
+    size_t i;
+    json_t *f;
+    json_array_foreach(json_object_get(json_array_get(json_object_get(j, "rows"), row), "figures"), i, f)
+        if (tl_str_eq(tl_json_str(f, "name", ""), name)) return f;
+    fail_msg("row %zu has no figure '%s'", row, name);
+    return NULL;
+}
+
+/* ---- each file: what must be found in it -------------------------------------------------------------------------------- */
+
+typedef struct expect {
+    const char *file, *tool, *format, *version;
+    size_t rows, refused, other;
+    size_t row; /* of which a figure is known */
+    const char *figure, *unit, *statistic;
+    double number, spread; /* NAN: none */
+    int64_t n;             /* -1: not recorded */
+    const char *axis, *is;
+} expect;
+
+static const expect files[] = {
+    {"llama-bench.json", "llama-bench", "JSON", "Debian 11669", 4, 0, 0, 0, "avg_ts", "tok/s", "mean", 1212.512987, 8.391871, 2, "n_prompt", "32"},
+    {"llama-bench.jsonl", "llama-bench", "JSON lines", "Debian 11669", 4, 0, 0, 3, "avg_ns", "ns", "mean", 14850346, 4151979, 2, "n_depth", "16"},
+    {"batched-bench.jsonl", "llama-batched-bench", "JSON lines", NULL, 4, 0, 0, 1, "speed_tg", "tok/s", NULL, 432.257202, NAN, -1, "concurrency", "2"},
+};
+
+static void check_units(const json_t *j) {
+    size_t i, k;
+    json_t *row, *f;
+    tl_unit u;
+    tl_err e = {0};
+    json_array_foreach(json_object_get(j, "rows"), i, row) json_array_foreach(json_object_get(row, "figures"), k, f) {
+        if (tl_unit_parse(&u, tl_json_str(f, "unit", NULL), &e) != TL_OK) fail_msg("%s: %s", tl_json_str(f, "name", ""), e.msg);
+        assert_true(json_is_number(json_object_get(f, "number")) != (json_object_get(f, "null_reason") != NULL));
+    }
+}
+
+static void check_file(const expect *x) {
+    json_t *j = read_file(x->file);
+    const json_t *f = figure(j, x->row, x->figure), *axis = tl_json_at(json_array_get(json_object_get(j, "rows"), x->row), "axes");
+    print_message("%s\n", x->file);
+    assert_string_equal(tl_json_str(j, "tool", ""), x->tool);
+    assert_string_equal(tl_json_str(j, "format", ""), x->format);
+    assert_string_equal(tl_json_str(j, "version", "-"), x->version ? x->version : "-");
+    assert_int_equal(count(j, "rows"), x->rows);
+    assert_int_equal(count(j, "refused"), x->refused);
+    assert_int_equal(count(j, "other"), x->other);
+    assert_int_equal(tl_json_int(j, "found", -1), x->rows + x->refused);
+    assert_true(json_is_null(json_object_get(j, "lost")));
+    assert_string_equal(tl_json_str(f, "unit", ""), x->unit);
+    assert_string_equal(tl_json_str(f, "statistic", "-"), x->statistic ? x->statistic : "-");
+    assert_true(tl_json_num(f, "number", NAN) == x->number);
+    assert_int_equal(tl_json_int(f, "n", -1), x->n);
+    assert_true(isnan(x->spread) ? json_object_get(f, "spread") == NULL : tl_json_num(f, "spread.number", NAN) == x->spread);
+    char *text = tl_json_canonical(json_object_get(axis, x->axis));
+    assert_string_equal(text, x->is);
+    free(text);
+    check_units(j);
+    json_decref(j);
+}
+
+static void test_files(void **state) {
+    TL_UNUSED(state);
+    for (size_t i = 0; i < TL_COUNT(files); i++) check_file(&files[i]);
+}
+
+/* ---- cut at every byte ----------------------------------------------------------------------------------------------------- */
+
+/* Every row of `part` is a row of `whole`, in its order. What only all rows together say (settings, machine) may move. */
+static void check_part(const json_t *part, const json_t *whole, size_t cut) {
+    size_t i;
+    json_t *row;
+    json_array_foreach(json_object_get(part, "rows"), i, row) {
+        const json_t *same = json_array_get(json_object_get(whole, "rows"), i);
+        if (!json_equal(json_object_get(row, "figures"), json_object_get(same, "figures"))) fail_msg("cut at %zu, row %zu: other figures", cut, i);
+        assert_int_equal(tl_json_int(row, "line", -1), tl_json_int(same, "line", -2));
+        assert_true(json_equal(json_object_get(row, "fields"), json_object_get(same, "fields")));
+    }
+    assert_true(i <= count(whole, "rows"));
+}
+
+static void cut_file(const char *name) {
+    tl_buf b;
+    load(&b, name);
+    json_t *whole = read_text(b.p, NULL);
+    size_t complete = 0;
+    for (size_t cut = 0; cut < b.len; cut++) {
+        for (int k = 0; k < 2; k++) {
+            json_t *j = NULL;
+            tl_err e = {0};
+            tl_status st = tl_import_read(&j, b.p, cut, "cut", k ? &partial : NULL, &e);
+            assert_true((st == TL_OK) == (j != NULL) && (st == TL_OK || e.msg[0] != 0));
+            if (j == NULL) continue;
+            complete += k == 0;
+            check_part(j, whole, cut);
+            if (k == 0) assert_true(json_is_null(json_object_get(j, "lost")));
+            json_decref(j);
+        }
+    }
+    print_message("%s: %zu cuts, %zu taken as whole\n", name, b.len, complete);
+    json_decref(whole);
+    tl_buf_free(&b);
+}
+
+static void test_cuts(void **state) {
+    TL_UNUSED(state);
+    for (size_t i = 0; i < TL_COUNT(files); i++) cut_file(files[i].file);
+}
+
+static void test_partial(void **state) {
+    TL_UNUSED(state);
+    tl_buf b;
+    load(&b, "llama-bench.json");
+    const size_t cut = b.len - 20; /* within the last object */
+    refuses(b.p, cut, NULL, TL_INVALID, "cut off within the object");
+    b.p[cut] = 0;
+    json_t *j = read_text(b.p, &partial);
+    assert_int_equal(count(j, "rows"), 3);
+    assert_non_null(strstr(tl_json_str(j, "lost", ""), "the object that begins in line"));
+    json_decref(j);
+    tl_buf_free(&b);
+}
+
+/* ---- numbers that are none -------------------------------------------------------------------------------------------------- */
+
+#define ROW "{\"n_prompt\": 1, \"n_gen\": 0, \"model_filename\": \"m\", \"avg_ts\": %s, \"stddev_ts\": 0, \"samples_ts\": [7], \"old_flag\": true}\n"
+
+static void test_no_number(void **state) {
+    TL_UNUSED(state);
+    static const struct {
+        const char *is, *why;
+    } cases[] = {{"NaN", "'NaN'"}, {"-Infinity", "'-Infinity'"}, {"null", "null"}, {"-1.5", "below 0"}, {"\"\"", "empty"}, {"[1]", "no number"}, {"1e999", ""}};
+    for (size_t i = 0; i < TL_COUNT(cases); i++) {
+        char *text = tl_xprintf(ROW, cases[i].is);
+        if (*cases[i].why == 0) refuses(text, strlen(text), NULL, TL_INVALID, "overflow"); /* JSON has no such number */
+        else {
+            json_t *j = read_text(text, NULL);
+            const json_t *f = figure(j, 0, "avg_ts");
+            assert_true(json_is_null(json_object_get(f, "number")));
+            assert_non_null(strstr(tl_json_str(f, "null_reason", ""), cases[i].why));
+            json_decref(j);
+        }
+        free(text);
+    }
+}
+
+/* A deviation of one sample is unknown, not 0; an unknown field is kept as a setting; what differs becomes an axis. */
+static void test_settings(void **state) {
+    TL_UNUSED(state);
+    char *one = tl_xprintf(ROW, "3"), *two = tl_xprintf("%s{\"n_prompt\":1,\"n_gen\":0,\"model_filename\":\"m\",\"avg_ts\":4,\"old_flag\":false}", one);
+    json_t *j = read_text(one, NULL);
+    assert_null(json_object_get(figure(j, 0, "avg_ts"), "spread"));
+    assert_int_equal(tl_json_int(figure(j, 0, "avg_ts"), "n", -1), 1);
+    assert_true(tl_json_bool(j, "rows.0.settings.old_flag", false));
+    json_decref(j);
+    j = read_text(two, NULL);
+    assert_true(tl_json_bool(j, "rows.0.axes.old_flag", false));
+    assert_false(tl_json_bool(j, "rows.1.axes.old_flag", true));
+    assert_null(tl_json_at(j, "rows.0.settings.old_flag"));
+    json_decref(j);
+    free(one);
+    free(two);
+}
+
+/* ---- what is no such file -------------------------------------------------------------------------------------------------- */
+
+static void test_refused(void **state) {
+    TL_UNUSED(state);
+    static const struct {
+        const char *text;
+        size_t n;
+        const char *words;
+    } cases[] = {{"", 0, "an empty file"},
+                 {" \r\n", 3, "an empty file"},
+                 {"\xff\xfe{\0", 4, "UTF-16"},
+                 {"{}\n\n{\0}", 7, "line 3 holds a NUL"},
+                 {"{}\n\xff", 4, "not UTF-8 in line 2"},
+                 {"hello\nworld", 11, "seen: 'hello'"},
+                 {"{\"a\": 1, \"b\": 2}", 16, "seen: an object with 'a', 'b'"},
+                 {"{\"a\": 1", 7, "cut off"}};
+    for (size_t i = 0; i < TL_COUNT(cases); i++) refuses(cases[i].text, cases[i].n, NULL, TL_INVALID, cases[i].words);
+    const tl_import_options forced = {.tool = "llama-batched-bench"};
+    char *row = tl_xprintf(ROW, "3");
+    refuses(row, strlen(row), &forced, TL_INVALID, "not a result of llama-batched-bench");
+    free(row);
+    char *big = tl_xalloc(TL_IMPORT_MAX + 1);
+    refuses(big, TL_IMPORT_MAX + 1, NULL, TL_LIMIT, "64 MiB");
+    free(big);
+}
+
+/* One broken row costs itself alone, and is counted. */
+static void test_broken_rows(void **state) {
+    TL_UNUSED(state);
+    char *row = tl_xprintf(ROW, "3");
+    char *text = tl_xprintf("\xef\xbb\xbfggml_cuda_init: found 1 device\r\n%s{\"n_prompt\": 1, \r\n{\"n_prompt\": }\n{\"other\": 1}\n%s", row, row);
+    json_t *j = read_text(text, NULL);
+    assert_int_equal(count(j, "rows"), 2);
+    assert_int_equal(count(j, "refused"), 3);
+    assert_int_equal(tl_json_int(j, "found", 0), 5);
+    assert_int_equal(tl_json_int(j, "refused.0.line", 0), 3);
+    assert_int_equal(tl_json_int(j, "refused.2.line", 0), 5);
+    assert_int_equal(tl_json_int(j, "rows.1.line", 0), 6);
+    assert_string_equal(tl_json_str(j, "refused.2.reason", ""), "not a row of llama-bench: it has no field 'n_prompt'");
+    assert_string_equal(tl_json_str(j, "other.0.text", ""), "ggml_cuda_init: found 1 device");
+    json_decref(j);
+    free(text);
+    free(row);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_files),    cmocka_unit_test(test_cuts),    cmocka_unit_test(test_partial), cmocka_unit_test(test_no_number),
+                                       cmocka_unit_test(test_settings), cmocka_unit_test(test_refused), cmocka_unit_test(test_broken_rows)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
