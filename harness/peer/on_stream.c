@@ -49,7 +49,7 @@ static void add_figure(json_t *out, const char *name, const tl_peer_run *r, tl_p
     const double gap = by_stream(&words, r, s), ours = (double)t->ours_sum / (double)t->n_both / (double)r->grains[s];
     if (fabs(gap) >= SHOWN) {
         const char *side = rate ? gap < 0 ? "low" : "high" : gap < 0 ? "short" : "long";
-        add(out, "figure", "%s %.1f %s too %s, of %.1f: %s", name, fabs(gap), r->units[s], side, ours, words.p);
+        add(out, "figure", "%s %.1f%s too %s, of %.1f: %s", name, fabs(gap), rate ? "" : " ms", side, ours, words.p);
         f = json_array_get(out, json_array_size(out) - 1);
         json_object_set_new(f, "gap", tl_json_real(gap));
         json_object_set_new(f, "ours", tl_json_real(ours));
