@@ -96,6 +96,7 @@ void cli_man(tl_buf *b) {
                   ".TP\n.B TALLY_DB\nDatabase, when \\-\\-db is not given.\n"
                   ".TP\n.B TALLY_CACHE\nFolder for models and engines that tally makes; else "
                   "XDG_CACHE_HOME/tally, else ~/.cache/tally.\n"
+                  ".TP\n.B TALLY_API_KEY\nKey for a server that `tally doctor ENDPOINT` asks; sent as a bearer token to that address alone.\n"
                   ".TP\n.B NO_COLOR\nNo colours.\n"
                   ".SH FILES\n.TP\n.B tally.db\nIn the project folder, the nearest one upwards that holds "
                   "machines/ and experiments/.\n");

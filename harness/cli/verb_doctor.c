@@ -1,6 +1,6 @@
 /* tally doctor: what this machine has and lacks. Each check is one function and one line of the table; none
- * of them writes or locks anything. */
-#include "cli/cli.h"
+ * of them writes or locks anything. With an address it looks at that server instead (doctor_endpoint.c). */
+#include "cli/doctor_endpoint.h"
 #include "engine/engine.h"
 #include "figure/figure.h"
 #include "script/script.h"
@@ -257,7 +257,10 @@ static void print(tl_cli *c, const finding *found) {
 }
 
 static tl_status run(tl_cli *c, tl_err *e) {
-    TL_UNUSED(e);
+    if (c->n_args > 0) return tl_doctor_endpoint(c, e);
+    for (const tl_option *o = tl_doctor_options; o->name != NULL; o++)
+        if (tl_cli_text(c, o->name, NULL) != NULL)
+            return tl_cli_usage(c, e, "--%s is about a server: give its address, http://HOST:PORT", o->name);
     finding *found = tl_xalloc(TL_COUNT(checks) * sizeof *found);
     json_t *list = json_array();
     bool missing = false;
@@ -282,22 +285,34 @@ static tl_status run(tl_cli *c, tl_err *e) {
 
 static const tl_example examples[] = {{"tally doctor", "what is missing, and the command that mends it"},
                                       {"tally doctor --json", "the same for programs"},
+                                      {"tally doctor http://127.0.0.1:8080",
+                                       "how a running server or proxy streams, and which clients mis-measure it"},
+                                      {"tally doctor localhost:8000 --model NAME --requests 10",
+                                       "ten answers of one model of a server that has several"},
+                                      {"tally doctor https://HOST",
+                                       "a server that wants a key: put it into TALLY_API_KEY, it is sent as a bearer token"},
                                       {0}};
-static const tl_exit exits[] = {{0, "all that is needed is there"},
-                                {2, "the command line is wrong"},
-                                {4, "something is missing"},
+static const tl_exit exits[] = {{0, "all that is needed is there; the server was looked at"},
+                                {1, "the server failed, stalled or speaks no HTTP"},
+                                {2, "the command line is wrong, or the server refuses the request"},
+                                {4, "something is missing; nobody, no LLM or no such model at the address; a key is needed"},
                                 {0, NULL}};
 
 const tl_verb tl_verb_doctor = {
     .name = "doctor",
     .summary = "what this machine has and lacks, each with the remedy",
-    .usage = "",
+    .usage = "[ENDPOINT]",
     .about = "Looks for the engine, gnuplot, a font with Chinese, the project, its git state, the database, "
              "disk and memory. Nothing is "
-             "changed.",
+             "changed.\n\n"
+             "With ENDPOINT it asks that running server or proxy for a few short streams, and says which habits "
+             "they have (keep-alive comments, an early role chunk, where usage stands, several tokens a chunk, "
+             "buffering, compression ...), what tally cannot measure because of them, and which other clients "
+             "fail or mis-measure, by how much on the answers just seen. Nothing is stored.",
+    .options = tl_doctor_options,
     .examples = examples,
     .exits = exits,
     .min_args = 0,
-    .max_args = 0,
+    .max_args = 1,
     .run = run,
 };
