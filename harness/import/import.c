@@ -110,6 +110,14 @@ static void read_all(imp_rows *out, const imp_text *t, const imp_tool *tool) {
     }
 }
 
+/* Lines that the tool understands leave the list of others. */
+static void read_lines(imp_rows *out, imp_text *t, const imp_tool *tool) {
+    for (size_t i = json_array_size(t->other); tool->line && i-- > 0;) {
+        const json_t *l = json_array_get(t->other, i);
+        if (tool->line(out, tl_json_int(l, "line", 0), tl_json_str(l, "text", ""))) json_array_remove(t->other, i);
+    }
+}
+
 /* "b1234 5678": the fields of the version, in the file's order. */
 static json_t *version_text(const json_t *version) {
     tl_buf b;
@@ -183,6 +191,7 @@ tl_status tl_import_read(json_t **out, const void *bytes, size_t len, const char
                      tl_json_int(json_array_get(r.refused, 0), "line", 0), tl_json_str(json_array_get(r.refused, 0), "reason", "no rows"));
         goto out;
     }
+    read_lines(&r, &t, tool);
     *out = result(&r, &t, tool);
 out:
     imp_text_clear(&t);

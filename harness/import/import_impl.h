@@ -31,6 +31,9 @@ typedef struct imp_text {
 /* A cutter fills t and answers whether the text has its form at all. */
 typedef bool imp_cutter(imp_text *t);
 bool imp_cut_objects(imp_text *t); /* one JSON object, a list of them, one a line, or one after another */
+bool imp_cut_sql(imp_text *t);
+bool imp_cut_csv(imp_text *t);
+bool imp_cut_markdown(imp_text *t);
 
 void imp_text_clear(imp_text *t); /* forgets the records, keeps the text */
 void imp_add(imp_text *t, int64_t line, json_t *fields, const char *why); /* takes fields */
@@ -77,17 +80,23 @@ typedef struct imp_rows { /* what is being made */
 struct imp_tool {
     const char *name, *forms;
     const char *must[8];     /* fields that every record of the tool has; ends with NULL */
+    const char *also[4];     /* those of a second kind of record; none: empty */
     const imp_field *fields; /* ends with {0} */
     imp_role others;         /* what a field is that stands in no table */
     /* Records that are more than a row of fields; NULL: imp_row. */
     void (*read)(imp_rows *out, const imp_record *r, const imp_tool *t);
+    /* A line between the rows that says something about them; false: it does not. May be NULL. */
+    bool (*line)(imp_rows *out, int64_t line, const char *text);
     const char *missing[6];  /* what this tool never records; ends with NULL */
 };
 const imp_tool *imp_tool_at(size_t i); /* NULL after the last */
 /* Cuts t; `only`: a tool's name or NULL. NULL: unknown; t then holds what the last form that fitted made of it. */
 const imp_tool *imp_recognise(imp_text *t, const char *only);
 
-extern const imp_field imp_llama_bench[], imp_batched_bench[];
+extern const imp_field imp_llama_bench[], imp_llama_bench_md[], imp_batched_bench[], imp_batched_bench_md[];
+void imp_read_llama_md(imp_rows *out, const imp_record *r, const imp_tool *t);
+bool imp_build_line(imp_rows *out, int64_t line, const char *text);
+bool imp_batched_line(imp_rows *out, int64_t line, const char *text);
 
 /* One row of a record. */
 void imp_row(imp_rows *out, const imp_record *r, const imp_tool *t);
@@ -98,6 +107,8 @@ void imp_keep(json_t *object, const char *name, const json_t *v); /* shortened w
 /* Does the record have the fields by which a tool is known? *lacks: the first that is absent. */
 bool imp_has_all(const json_t *fields, const imp_tool *t, const char **lacks);
 bool imp_known(const json_t *fields); /* to some tool: a table's header is told from other lines by it */
+/* An integer where the text is one; else the text. New reference. */
+json_t *imp_typed(const json_t *v);
 void imp_refuse(imp_rows *out, int64_t line, const char *why);
 /* What all rows say alike of machine and version becomes the file's; what they differ in becomes an axis, settings too. */
 void imp_settle(imp_rows *out);

@@ -1,16 +1,23 @@
 /* The tools and the forms, as data; and which of them a text is. */
 #include "import/import_impl.h"
 
+#define LLAMA_MISSING {"the model's digest", "power and clocks of the machine"}
+#define BATCHED_MISSING {"the model", "repeats: each row is one pass"}
+
 static const imp_tool tools[] = {
-    {.name = "llama-bench", .forms = "JSON, JSON lines", .must = {"n_prompt", "n_gen", "avg_ts", "model_filename"},
-     .fields = imp_llama_bench, .others = IMP_SETTING,
-     .missing = {"the model's digest", "power and clocks of the machine"}},
+    {.name = "llama-bench", .forms = "JSON, JSON lines, CSV, SQL", .must = {"n_prompt", "n_gen", "avg_ts", "model_filename"},
+     .fields = imp_llama_bench, .others = IMP_SETTING, .missing = LLAMA_MISSING},
+    {.name = "llama-bench", .forms = "Markdown", .must = {"model", "test", "t/s"},
+     .fields = imp_llama_bench_md, .others = IMP_SETTING, .read = imp_read_llama_md, .line = imp_build_line,
+     .missing = {"the processor and the GPU", "the model's file and digest", "most settings: a table shows only those that are not the default"}},
     {.name = "llama-batched-bench", .forms = "JSON lines", .must = {"pp", "tg", "pl", "speed_pp", "speed_tg"},
-     .fields = imp_batched_bench, .others = IMP_SETTING,
-     .missing = {"the model", "repeats: each row is one pass"}},
+     .fields = imp_batched_bench, .others = IMP_SETTING, .missing = BATCHED_MISSING},
+    {.name = "llama-batched-bench", .forms = "Markdown", .must = {"PP", "TG", "B", "S_PP t/s", "S_TG t/s"},
+     .fields = imp_batched_bench_md, .others = IMP_KEEP, .line = imp_batched_line, .missing = BATCHED_MISSING},
 };
 
-static imp_cutter *const cutters[] = {imp_cut_objects};
+/* In the order in which they are tried. A Markdown table is the least certain of them. */
+static imp_cutter *const cutters[] = {imp_cut_objects, imp_cut_sql, imp_cut_csv, imp_cut_markdown};
 
 const imp_tool *imp_tool_at(size_t i) {
     return i < TL_COUNT(tools) ? &tools[i] : NULL;
@@ -22,13 +29,17 @@ const char *tl_import_tool(size_t i, const char **forms) {
     return tools[i].name;
 }
 
+static const char *first_absent(const json_t *fields, const char *const *names, size_t n) {
+    for (size_t i = 0; i < n && names[i] != NULL; i++)
+        if (json_object_get(fields, names[i]) == NULL) return names[i];
+    return NULL;
+}
+
 bool imp_has_all(const json_t *fields, const imp_tool *t, const char **lacks) {
-    for (size_t i = 0; i < TL_COUNT(t->must) && t->must[i] != NULL; i++)
-        if (json_object_get(fields, t->must[i]) == NULL) {
-            if (lacks) *lacks = t->must[i];
-            return false;
-        }
-    return true;
+    const char *absent = first_absent(fields, t->must, TL_COUNT(t->must));
+    if (absent == NULL || (t->also[0] && first_absent(fields, t->also, TL_COUNT(t->also)) == NULL)) return true;
+    if (lacks) *lacks = absent;
+    return false;
 }
 
 static const imp_tool *tool_of(const json_t *fields, const char *only) {
@@ -49,6 +60,10 @@ const imp_tool *imp_recognise(imp_text *t, const char *only) {
             const imp_tool *tool = t->v[i].fields ? tool_of(t->v[i].fields, only) : NULL;
             if (tool != NULL) return tool;
         }
+    }
+    for (size_t k = 0; k < TL_COUNT(cutters); k++) { /* for the message: what the first form that fits makes of it */
+        imp_text_clear(t);
+        if (cutters[k](t)) return NULL;
     }
     return NULL;
 }

@@ -22,7 +22,7 @@ void imp_refuse(imp_rows *out, int64_t line, const char *why) {
 }
 
 /* A condition that a table could only write as a text. */
-static json_t *typed(const json_t *v) {
+json_t *imp_typed(const json_t *v) {
     int64_t i;
     const char *s = json_string_value(v);
     if (s != NULL && (s[0] != '0' || s[1] == 0) && tl_parse_i64(s, &i)) return json_integer(i);
@@ -72,8 +72,8 @@ static void put(json_t *row, const imp_field *f, const char *name, const json_t 
     const char *as = f->as ? f->as : name;
     json_t *figure;
     switch (f->role) {
-    case IMP_AXIS: json_object_set_new(json_object_get(row, "axes"), as, typed(v)); break;
-    case IMP_SETTING: json_object_set_new(json_object_get(row, "settings"), as, typed(v)); break;
+    case IMP_AXIS: json_object_set_new(json_object_get(row, "axes"), as, imp_typed(v)); break;
+    case IMP_SETTING: json_object_set_new(json_object_get(row, "settings"), as, imp_typed(v)); break;
     case IMP_MACHINE:
         if (!json_is_null(v) && !tl_str_eq(json_string_value(v), "")) json_object_set(json_object_get(row, "machine"), as, (json_t *)v);
         break;

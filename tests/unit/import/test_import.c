@@ -74,6 +74,10 @@ typedef struct expect {
 static const expect files[] = {
     {"llama-bench.json", "llama-bench", "JSON", "Debian 11669", 4, 0, 0, 0, "avg_ts", "tok/s", "mean", 1212.512987, 8.391871, 2, "n_prompt", "32"},
     {"llama-bench.jsonl", "llama-bench", "JSON lines", "Debian 11669", 4, 0, 0, 3, "avg_ns", "ns", "mean", 14850346, 4151979, 2, "n_depth", "16"},
+    {"llama-bench.csv", "llama-bench", "CSV", "Debian 11669", 4, 0, 0, 0, "avg_ts", "tok/s", "mean", 940.777721, 303.162112, -1, "n_prompt", "32"},
+    {"llama-bench.sql", "llama-bench", "SQL", "Debian 11669", 4, 0, 0, 1, "avg_ts", "tok/s", "mean", 546.364463, 0.268469, -1, "n_gen", "8"},
+    {"llama-bench.md", "llama-bench", "Markdown", "Debian 11669", 4, 0, 0, 3, "t/s", "tok/s", "mean", 619.13, 3.43, -1, "n_depth", "16"},
+    {"batched-bench.md", "llama-batched-bench", "Markdown", NULL, 4, 0, 0, 3, "S_TG t/s", "tok/s", NULL, 539.28, NAN, -1, "concurrency", "2"},
     {"batched-bench.jsonl", "llama-batched-bench", "JSON lines", NULL, 4, 0, 0, 1, "speed_tg", "tok/s", NULL, 432.257202, NAN, -1, "concurrency", "2"},
 };
 
@@ -260,8 +264,73 @@ static void test_broken_rows(void **state) {
     free(row);
 }
 
+/* ---- tables with other things printed into them ------------------------------------------------------------------------- */
+
+#define WARNING "=== HAVE_FANCY_SIMD is NOT defined "
+#define COLUMNS "(build_commit, model_filename, n_prompt, n_gen, use_mmap, flash_attn, avg_ts, stddev_ts)"
+
+/* ik_llama.cpp#1486: a warning runs into the statement; a name holds a quote that is not doubled; one row has no columns. */
+static void test_dirty_sql(void **state) {
+    TL_UNUSED(state);
+    json_t *j = read_text("CREATE TABLE IF NOT EXISTS test (\r\n  build_commit TEXT,\r\n" WARNING "\r\n  avg_ts REAL\r\n);\r\n"
+                          WARNING "INSERT INTO test " COLUMNS " VALUES ('d1', 'it's.gguf', '512', '0', '1', '-1', '12.5', '0.5');\r\n"
+                          "INSERT INTO test VALUES('d1','a.gguf','512','0','1','1','13','0.5');\r\n"
+                          "INSERT INTO test " COLUMNS " VALUES ('d1', 'it''s.gguf', '0', '128', '1', '-1', NULL, '0.5');\r\n", NULL);
+    assert_int_equal(count(j, "rows"), 2);
+    assert_string_equal(tl_json_str(j, "rows.0.axes.model", ""), "it's.gguf");
+    assert_string_equal(tl_json_str(j, "rows.1.axes.model", ""), "it's.gguf");
+    assert_int_equal(tl_json_int(j, "rows.0.settings.flash_attn", 0), -1);
+    assert_true(tl_json_num(figure(j, 0, "avg_ts"), "spread.number", 0) == 0.5);
+    assert_string_equal(tl_json_str(figure(j, 1, "avg_ts"), "null_reason", ""), "the file says 'NULL'");
+    assert_int_equal(count(j, "refused"), 1);
+    assert_int_equal(tl_json_int(j, "refused.0.line", 0), 7);
+    assert_int_equal(count(j, "other"), 2);
+    assert_int_equal(tl_json_int(j, "other.1.line", 0), 6);
+    json_decref(j);
+}
+
+/* A title, a warning between the rows, a row that is too short, and the header once more where two outputs were joined. */
+static void test_dirty_csv(void **state) {
+    TL_UNUSED(state);
+    static const char header[] = "build_commit,model_filename,n_prompt,n_gen,avg_ts,stddev_ts\n";
+    char *text = tl_xprintf("$ llama-bench -o csv\n%s\"d1\",\"a, \"\"b\"\".gguf\",\"16\",\"0\",\"7.5\",\"0.1\"\nwarning: slow\n\"d1\",\"a\",\"16\"\n\"d1\",\"open\n%s"
+                            "\"d2\",\"a, \"\"b\"\".gguf\",\"16\",\"0\",\"8.5\",\"0.1\"", header, header);
+    json_t *j = read_text(text, NULL);
+    assert_int_equal(count(j, "rows"), 2);
+    assert_string_equal(tl_json_str(j, "rows.0.axes.model", ""), "a, \"b\".gguf");
+    assert_string_equal(tl_json_str(j, "rows.1.axes.build_commit", ""), "d2"); /* two builds are two conditions */
+    assert_true(json_is_null(json_object_get(j, "version")));
+    assert_int_equal(count(j, "refused"), 2);
+    assert_string_equal(tl_json_str(j, "refused.0.reason", ""), "3 values where the header has 6");
+    assert_string_equal(tl_json_str(j, "refused.1.reason", ""), "a quote does not close");
+    assert_int_equal(count(j, "other"), 2);
+    json_decref(j);
+    free(text);
+}
+
+/* Tests that a table writes as one word, and two builds in one file. */
+static void test_dirty_markdown(void **state) {
+    TL_UNUSED(state);
+    json_t *j = read_text("My results:\n\n| model | ngl | test | t/s |\n| --- | --: | ---: | ---: |\n| a 7B | 99 | pp512+tg128 | 10.00 ± 0.50 |\nCUDA warning\n"
+                          "| a 7B | 98 | tg 128 | nan ± nan |\n\nbuild: aaa (1)\n| a 7B | 99 | depth? | 11.00 |\n| a 7B | 99 |\n\nbuild: bbb (2)", NULL);
+    assert_int_equal(count(j, "rows"), 3);
+    assert_int_equal(tl_json_int(j, "rows.0.axes.n_prompt", 0), 512);
+    assert_int_equal(tl_json_int(j, "rows.0.axes.n_gen", 0), 128);
+    assert_int_equal(tl_json_int(j, "rows.1.axes.n_gen", 0), 128);
+    assert_int_equal(tl_json_int(j, "rows.1.axes.ngl", 0), 98);
+    assert_string_equal(tl_json_str(j, "rows.2.axes.test", ""), "depth?");
+    assert_string_equal(tl_json_str(j, "rows.1.axes.build_commit", ""), "aaa");
+    assert_string_equal(tl_json_str(j, "rows.2.axes.build_commit", ""), "bbb");
+    assert_string_equal(tl_json_str(figure(j, 1, "t/s"), "null_reason", ""), "the file says 'nan'");
+    assert_true(tl_json_num(figure(j, 2, "t/s"), "number", 0) == 11);
+    assert_int_equal(count(j, "refused"), 1);
+    assert_int_equal(count(j, "other"), 2);
+    json_decref(j);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_files),    cmocka_unit_test(test_cuts),    cmocka_unit_test(test_partial), cmocka_unit_test(test_no_number),
-                                       cmocka_unit_test(test_settings), cmocka_unit_test(test_refused), cmocka_unit_test(test_broken_rows)};
+                                       cmocka_unit_test(test_settings), cmocka_unit_test(test_refused), cmocka_unit_test(test_broken_rows),
+                                       cmocka_unit_test(test_dirty_sql), cmocka_unit_test(test_dirty_csv), cmocka_unit_test(test_dirty_markdown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
