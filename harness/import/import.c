@@ -135,22 +135,30 @@ static json_t *version_text(const json_t *version) {
     return out;
 }
 
+/* "how many samples stand behind 4 of 12 statistics", where some or all lack it. */
+static void add_lack(json_t *out, size_t lack, size_t of, const char *what, const char *which) {
+    if (lack == 0) return;
+    char *text = lack == of ? tl_xprintf("%s", what) : tl_xprintf("%s, for %zu of %zu %s", what, lack, of, which);
+    json_array_append_new(out, json_string(text));
+    free(text);
+}
+
 static json_t *missing(const imp_rows *r, const imp_tool *tool) {
     json_t *out = json_array(), *row, *f;
-    bool n = true, spread = true;
-    size_t i, k;
+    size_t i, k, n = 0, statistics = 0, spread = 0, means = 0;
     json_array_foreach(r->rows, i, row) json_array_foreach(json_object_get(row, "figures"), k, f) {
-        if (json_object_get(f, "statistic") == NULL) continue; /* a total has neither */
-        n = n && json_object_get(f, "n");
-        spread = spread && json_object_get(f, "spread");
+        const char *statistic = tl_json_str(f, "statistic", NULL); /* a total has neither samples nor spread */
+        bool mean = tl_str_eq(statistic, "mean"), there = json_is_number(json_object_get(f, "number"));
+        statistics += there && statistic;
+        n += there && statistic && json_object_get(f, "n") == NULL;
+        means += there && mean;
+        spread += there && mean && json_object_get(f, "spread") == NULL;
     }
-    const struct {
-        bool there;
-        const char *what;
-    } generic[] = {{json_object_size(r->machine) > 0, "the machine"}, {json_object_size(r->version) > 0, "the tool's version"},
-                   {r->when != NULL, "when it ran"}, {n, "how many samples stand behind each figure"}, {spread, "the spread of each figure"}};
-    for (i = 0; i < TL_COUNT(generic); i++)
-        if (!generic[i].there) json_array_append_new(out, json_string(generic[i].what));
+    add_lack(out, json_object_size(r->machine) == 0, 1, "the machine", "");
+    add_lack(out, json_object_size(r->version) == 0, 1, "the tool's version", "");
+    add_lack(out, r->when == NULL, 1, "when it ran", "");
+    add_lack(out, n, statistics, "the number of samples", "statistics");
+    add_lack(out, spread, means, "the spread", "means");
     for (i = 0; i < TL_COUNT(tool->missing) && tool->missing[i]; i++) json_array_append_new(out, json_string(tool->missing[i]));
     return out;
 }

@@ -63,7 +63,14 @@ typedef struct imp_field {
     const char *statistic; /* figures: "mean", ... or NULL */
     const char *spread;    /* figures: the field with the standard deviation */
     const char *n;         /* figures: the field with the number of samples, or the list of them */
+    bool never_0;          /* figures: the tool writes 0 where it has nothing */
 } imp_field;
+
+/* What a name alone says of a field that stands in no table: "p99_ttft_ms". */
+typedef struct imp_guess {
+    imp_field f;
+    char statistic[16], spread[64]; /* f may point here */
+} imp_guess;
 
 /* Rows of a table: F(AXIS, "n_prompt"), AS(AXIS, "model_filename", "model"), the tool's own figure with unit and statistic. */
 #define F(r, n) {.name = (n), .role = IMP_##r}
@@ -82,7 +89,8 @@ struct imp_tool {
     const char *must[8];     /* fields that every record of the tool has; ends with NULL */
     const char *also[4];     /* those of a second kind of record; none: empty */
     const imp_field *fields; /* ends with {0} */
-    imp_role others;         /* what a field is that stands in no table */
+    bool (*guess)(imp_guess *out, const char *name); /* may be NULL */
+    imp_role others;         /* what a field is that stands in no table and cannot be guessed */
     /* Records that are more than a row of fields; NULL: imp_row. */
     void (*read)(imp_rows *out, const imp_record *r, const imp_tool *t);
     /* A line between the rows that says something about them; false: it does not. May be NULL. */
@@ -96,6 +104,9 @@ const imp_tool *imp_recognise(imp_text *t, const char *only);
 extern const imp_field imp_llama_bench[], imp_llama_bench_md[], imp_batched_bench[], imp_batched_bench_md[];
 void imp_read_llama_md(imp_rows *out, const imp_record *r, const imp_tool *t);
 bool imp_build_line(imp_rows *out, int64_t line, const char *text);
+extern const imp_field imp_vllm[], imp_sglang[];
+bool imp_guess_serving(imp_guess *out, const char *name);
+void imp_read_sglang(imp_rows *out, const imp_record *r, const imp_tool *t);
 bool imp_batched_line(imp_rows *out, int64_t line, const char *text);
 
 /* One row of a record. */
@@ -107,6 +118,10 @@ void imp_keep(json_t *object, const char *name, const json_t *v); /* shortened w
 /* Does the record have the fields by which a tool is known? *lacks: the first that is absent. */
 bool imp_has_all(const json_t *fields, const imp_tool *t, const char **lacks);
 bool imp_known(const json_t *fields); /* to some tool: a table's header is told from other lines by it */
+/* A 0 in it means that the tool had nothing to write: null. */
+void imp_not_zero(json_t *figure);
+void imp_samples(json_t *figure, const json_t *n);                   /* a count, or a list of samples; may be NULL */
+void imp_spread(json_t *figure, const char *name, const json_t *v);  /* v may be NULL */
 /* An integer where the text is one; else the text. New reference. */
 json_t *imp_typed(const json_t *v);
 void imp_refuse(imp_rows *out, int64_t line, const char *why);

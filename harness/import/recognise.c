@@ -14,6 +14,12 @@ static const imp_tool tools[] = {
      .fields = imp_batched_bench, .others = IMP_SETTING, .missing = BATCHED_MISSING},
     {.name = "llama-batched-bench", .forms = "Markdown", .must = {"PP", "TG", "B", "S_PP t/s", "S_TG t/s"},
      .fields = imp_batched_bench_md, .others = IMP_KEEP, .line = imp_batched_line, .missing = BATCHED_MISSING},
+    {.name = "vllm", .forms = "JSON, JSON lines", .must = {"date", "model_id", "num_prompts", "completed", "request_throughput"},
+     .fields = imp_vllm, .guess = imp_guess_serving, .others = IMP_SETTING,
+     .missing = {"the engine's version and settings", "the time zone of its date", "quantisation of the model"}},
+    {.name = "sglang", .forms = "JSON lines", .must = {"backend", "dataset_name", "completed", "request_throughput", "mean_e2e_latency_ms"},
+     .fields = imp_sglang, .guess = imp_guess_serving, .others = IMP_SETTING, .read = imp_read_sglang,
+     .missing = {"the number of requests asked for"}},
 };
 
 /* In the order in which they are tried. A Markdown table is the least certain of them. */

@@ -3,11 +3,20 @@
 
 #include <math.h>
 
-enum { LONGEST_LIST = 16, LONGEST_TEXT = 512 };
+enum { LONGEST_LIST = 16, LONGEST_TEXT = 512, LARGEST_OBJECT = 4096 };
+
+static bool is_large(const json_t *v) {
+    if (!json_is_object(v)) return false;
+    char *text = tl_json_canonical(v);
+    bool large = strlen(text) > LARGEST_OBJECT;
+    free(text);
+    return large;
+}
 
 void imp_keep(json_t *object, const char *name, const json_t *v) {
     if (json_array_size(v) > LONGEST_LIST) json_object_set_new(object, name, json_pack("{s:I}", "elements", (json_int_t)json_array_size(v)));
     else if (json_string_length(v) > LONGEST_TEXT) json_object_set_new(object, name, json_pack("{s:I}", "bytes", (json_int_t)json_string_length(v)));
+    else if (is_large(v)) json_object_set_new(object, name, json_pack("{s:I}", "members", (json_int_t)json_object_size(v)));
     else json_object_set(object, name, (json_t *)v);
 }
 
@@ -52,8 +61,13 @@ json_t *imp_figure(json_t *row, const char *name, const json_t *v, const char *u
     return f;
 }
 
-/* A count, or the length of a list. */
-static void set_samples(json_t *figure, const json_t *n) {
+void imp_not_zero(json_t *figure) {
+    if (tl_json_num(figure, "number", NAN) != 0) return;
+    json_object_set_new(figure, "number", json_null());
+    json_object_set_new(figure, "null_reason", json_string("the file says 0, this tool's word for nothing"));
+}
+
+void imp_samples(json_t *figure, const json_t *n) {
     int64_t i = -1;
     if (json_is_array(n)) i = (int64_t)json_array_size(n);
     else if (json_is_integer(n)) i = json_integer_value(n);
@@ -61,19 +75,27 @@ static void set_samples(json_t *figure, const json_t *n) {
     if (i >= 0) json_object_set_new(figure, "n", json_integer(i));
 }
 
-static void set_spread(json_t *figure, const char *name, const json_t *v) {
+void imp_spread(json_t *figure, const char *name, const json_t *v) {
     char why[96];
     double x = v ? number(v, why) : NAN;
     bool one = tl_json_int(figure, "n", 2) < 2; /* of a single sample the deviation is not 0 but unknown */
     if (isfinite(x) && !one) json_object_set_new(figure, "spread", json_pack("{s:s, s:f}", "name", name, "number", x));
 }
 
+static void put_figure(json_t *row, const imp_field *f, const char *name, const json_t *v, const json_t *all) {
+    json_t *figure = imp_figure(row, name, v, f->unit, f->statistic);
+    if (f->never_0) imp_not_zero(figure);
+    if (f->n) imp_samples(figure, json_object_get(all, f->n));
+    if (f->spread) imp_spread(figure, f->spread, json_object_get(all, f->spread));
+}
+
 static void put(json_t *row, const imp_field *f, const char *name, const json_t *v, const json_t *all) {
     const char *as = f->as ? f->as : name;
-    json_t *figure;
     switch (f->role) {
     case IMP_AXIS: json_object_set_new(json_object_get(row, "axes"), as, imp_typed(v)); break;
-    case IMP_SETTING: json_object_set_new(json_object_get(row, "settings"), as, imp_typed(v)); break;
+    case IMP_SETTING: /* null is not set */
+        if (!json_is_null(v)) json_object_set_new(json_object_get(row, "settings"), as, imp_typed(v));
+        break;
     case IMP_MACHINE:
         if (!json_is_null(v) && !tl_str_eq(json_string_value(v), "")) json_object_set(json_object_get(row, "machine"), as, (json_t *)v);
         break;
@@ -81,11 +103,7 @@ static void put(json_t *row, const imp_field *f, const char *name, const json_t 
     case IMP_TIME:
         if (json_is_string(v)) json_object_set(row, "when", (json_t *)v);
         break;
-    case IMP_FIGURE:
-        figure = imp_figure(row, name, v, f->unit, f->statistic);
-        if (f->n) set_samples(figure, json_object_get(all, f->n));
-        if (f->spread) set_spread(figure, f->spread, json_object_get(all, f->spread));
-        break;
+    case IMP_FIGURE: put_figure(row, f, name, v, all); break;
     case IMP_SPREAD: break;
     case IMP_KEEP: imp_keep(json_object_get(row, "fields"), name, v); break;
     }
@@ -101,8 +119,10 @@ void imp_row(imp_rows *out, const imp_record *r, const imp_tool *t) {
     json_t *row = imp_row_new(out, r->line), *v;
     const char *name;
     const imp_field unknown = {.role = t->others};
+    imp_guess guess;
     json_object_foreach(r->fields, name, v) {
         const imp_field *f = field_of(t, name);
+        if (f == NULL && t->guess && t->guess(&guess, name)) f = &guess.f;
         bool plain = !json_is_array(v) && !json_is_object(v);
         if (f == NULL && !plain) imp_keep(json_object_get(row, "fields"), name, v);
         else put(row, f ? f : &unknown, name, v, r->fields);

@@ -171,23 +171,34 @@ bool imp_cut_markdown(imp_text *t) {
 
 /* ---- SQL ------------------------------------------------------------------------------------------------------------ */
 
-/* The list in brackets at *at. A quote closes where a comma or bracket follows: llama-bench does not double the quotes of a
- * model's name. False: the line ends first. */
+/* The text behind the quote at `i`; gives the place behind its end, or the line's end. It ends where a comma or bracket
+ * follows: llama-bench does not double the quotes of a model's name. */
+static size_t quoted(tl_buf *b, const line *l, size_t i) {
+    for (i++; i < l->n; i++) {
+        char after = i + 1 < l->n ? l->p[i + 1] : 0;
+        if (l->p[i] == '\'' && (after == ',' || after == ')')) return i + 1;
+        tl_buf_char(b, l->p[i]);
+        i += l->p[i] == '\'' && after == '\'';
+    }
+    return l->n;
+}
+
+/* The list in brackets at *at, which moves behind it. False: the line ends first. */
 static bool split_list(cells *c, const line *l, size_t *at) {
     tl_buf b;
     tl_buf_init(&b, 0);
-    bool open = false, done = false;
-    for (size_t i = *at + 1; i < l->n && !done; i++) {
-        char ch = l->p[i], after = i + 1 < l->n ? l->p[i + 1] : 0;
-        if (ch == '\'' && !open && b.len == 0) open = true;
-        else if (ch == '\'' && open && (after == ',' || after == ')')) open = false;
-        else if (ch == '\'' && open && after == '\'') tl_buf_char(&b, l->p[i++]);
-        else if (!open && (ch == ',' || ch == ')')) {
+    bool done = false;
+    for (size_t i = *at + 1; i < l->n && !done;) {
+        char ch = l->p[i];
+        done = ch == ')';
+        if (done || ch == ',') {
             push(c, b.p, b.len);
             tl_buf_clear(&b);
-            done = ch == ')';
-            *at = i + 1;
-        } else if (open || (ch != ' ' && ch != '"' && ch != '`')) tl_buf_char(&b, ch);
+        } else if (ch == '\'') {
+            i = quoted(&b, l, i);
+            continue;
+        } else if (strchr(" \"`", ch) == NULL) tl_buf_char(&b, ch);
+        *at = ++i;
     }
     tl_buf_free(&b);
     return done;

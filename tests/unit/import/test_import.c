@@ -79,6 +79,8 @@ static const expect files[] = {
     {"llama-bench.md", "llama-bench", "Markdown", "Debian 11669", 4, 0, 0, 3, "t/s", "tok/s", "mean", 619.13, 3.43, -1, "n_depth", "16"},
     {"batched-bench.md", "llama-batched-bench", "Markdown", NULL, 4, 0, 0, 3, "S_TG t/s", "tok/s", NULL, 539.28, NAN, -1, "concurrency", "2"},
     {"batched-bench.jsonl", "llama-batched-bench", "JSON lines", NULL, 4, 0, 0, 1, "speed_tg", "tok/s", NULL, 432.257202, NAN, -1, "concurrency", "2"},
+    {"vllm.json", "vllm", "JSON lines", NULL, 2, 0, 0, 0, "mean_ttft_ms", "ms", "mean", 182.40712, 90.11204, 199, "request_rate", "\"inf\""},
+    {"sglang.jsonl", "sglang", "JSON lines", NULL, 2, 0, 0, 0, "p99_itl_ms", "ms", "p99", 44.3, NAN, -1, "concurrency", "8"},
 };
 
 static void check_units(const json_t *j) {
@@ -264,6 +266,40 @@ static void test_broken_rows(void **state) {
     free(row);
 }
 
+/* ---- serving ---------------------------------------------------------------------------------------------------------------- */
+
+/* A latency of 0 and a NaN are both nothing; what only --save-detailed has is kept by its size. */
+static void test_vllm(void **state) {
+    TL_UNUSED(state);
+    json_t *j = read_file("vllm.json");
+    assert_true(json_is_null(json_object_get(figure(j, 1, "mean_ttft_ms"), "number")));
+    assert_non_null(strstr(tl_json_str(figure(j, 1, "p99_ttft_ms"), "null_reason", ""), "says 0"));
+    assert_string_equal(tl_json_str(figure(j, 1, "mean_tpot_ms"), "null_reason", ""), "the file says 'NaN'");
+    assert_true(json_is_null(json_object_get(figure(j, 0, "request_goodput"), "number")));
+    assert_true(tl_json_num(figure(j, 0, "rtfx"), "number", -1) == 0); /* a count of 0 is a number */
+    assert_string_equal(tl_json_str(j, "rows.1.when", ""), "20260817-142733");
+    assert_true(tl_json_num(j, "rows.1.axes.request_rate", 0) == 2.5);
+    assert_int_equal(json_array_size(tl_json_at(j, "rows.1.fields.ttfts")), 2);
+    assert_string_equal(tl_json_str(j, "rows.0.settings.backend", ""), "openai");
+    json_decref(j);
+}
+
+/* sglang#4970: fields come and go between versions; each row has what its version wrote. */
+static void test_sglang(void **state) {
+    TL_UNUSED(state);
+    json_t *j = read_file("sglang.jsonl");
+    assert_string_equal(tl_json_str(j, "rows.0.axes.model", ""), "Qwen/Qwen3-8B");
+    assert_string_equal(tl_json_str(j, "rows.0.axes.request_rate", ""), "Infinity");
+    assert_true(tl_json_num(figure(j, 0, "concurrency"), "number", 0) == 7.776);
+    assert_true(tl_json_num(figure(j, 1, "median_ttft_ms"), "number", 0) == 84.12);
+    assert_int_equal(tl_json_int(figure(j, 1, "median_ttft_ms"), "n", 0), 1000);
+    assert_null(tl_json_at(j, "rows.1.axes.model"));
+    size_t i;
+    json_t *f;
+    json_array_foreach(tl_json_at(j, "rows.1.figures"), i, f) assert_null(strstr(tl_json_str(f, "name", ""), "tpot"));
+    json_decref(j);
+}
+
 /* ---- tables with other things printed into them ------------------------------------------------------------------------- */
 
 #define WARNING "=== HAVE_FANCY_SIMD is NOT defined "
@@ -331,6 +367,7 @@ static void test_dirty_markdown(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_files),    cmocka_unit_test(test_cuts),    cmocka_unit_test(test_partial), cmocka_unit_test(test_no_number),
                                        cmocka_unit_test(test_settings), cmocka_unit_test(test_refused), cmocka_unit_test(test_broken_rows),
-                                       cmocka_unit_test(test_dirty_sql), cmocka_unit_test(test_dirty_csv), cmocka_unit_test(test_dirty_markdown)};
+                                       cmocka_unit_test(test_dirty_sql), cmocka_unit_test(test_dirty_csv), cmocka_unit_test(test_dirty_markdown),
+                                       cmocka_unit_test(test_vllm), cmocka_unit_test(test_sglang)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
