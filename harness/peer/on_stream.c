@@ -3,7 +3,8 @@
 
 #include "peer/peer_impl.h"
 
-#define SHOWN 0.05 /* of a unit: what is less does not show in one digit */
+#define SHOWN 0.05        /* of a unit: what is less does not show in one digit */
+#define SHOWN_SHARE 0.005 /* of ours: what is less is lost in any run's own spread */
 
 static json_t *finding(const char *kind, const char *text) { return json_pack("{s:s, s:s}", "kind", kind, "text", text); }
 
@@ -47,7 +48,7 @@ static void add_figure(json_t *out, const char *name, const tl_peer_run *r, tl_p
     }
     tl_buf_init(&words, 0);
     const double gap = by_stream(&words, r, s), ours = (double)t->ours_sum / (double)t->n_both / (double)r->grains[s];
-    if (fabs(gap) >= SHOWN) {
+    if (fabs(gap) >= SHOWN && fabs(gap) >= SHOWN_SHARE * fabs(ours)) {
         const char *side = rate ? gap < 0 ? "low" : "high" : gap < 0 ? "short" : "long";
         add(out, "figure", "%s %.1f%s too %s, of %.1f: %s", name, fabs(gap), rate ? "" : " ms", side, ours, words.p);
         f = json_array_get(out, json_array_size(out) - 1);
@@ -59,17 +60,21 @@ static void add_figure(json_t *out, const char *name, const tl_peer_run *r, tl_p
     tl_buf_free(&words);
 }
 
+static size_t having(const tl_peer_figures *f, size_t n, const char *note)
+{
+    size_t k = 0;
+    for (size_t i = 0; i < n; i++)
+        for (size_t a = 0; a < f[i].n_stream_notes; a++) k += f[i].notes[a] == note;
+    return k;
+}
+
+/* What holds for half of the answers or more: what one of many shows is chance. */
 static void add_notes(json_t *out, const tl_peer_figures *f, size_t n)
 {
-    const char *said[TL_COUNT(f->notes)];
-    size_t n_said = 0;
     for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < f[i].n_stream_notes; k++) {
-            size_t at = 0;
-            while (at < n_said && said[at] != f[i].notes[k]) at++;
-            if (at < n_said || n_said == TL_COUNT(said)) continue;
-            said[n_said++] = f[i].notes[k];
-            add(out, "note", "%s", f[i].notes[k]);
+        for (size_t a = 0; a < f[i].n_stream_notes; a++) {
+            const char *note = f[i].notes[a];
+            if (having(f, i, note) == 0 && having(f, n, note) * 2 >= n) add(out, "note", "%s", note);
         }
 }
 

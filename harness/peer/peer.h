@@ -121,7 +121,8 @@ void tl_peer_gap_words(tl_buf *out, const tl_peer_run *r, tl_peer_slot s);
 
 /* What the way in which these n answers were streamed does to the tool, apart from what it defines otherwise on any
  * stream: [{"kind", "text"}], empty when nothing. kind: "fails"; "success" (it counts others as successful); "figure", with
- * "figure", "unit", "ours" and "gap" (means) where both have it; "note". New reference. */
+ * "figure", "unit", "ours" and "gap" (means) where both have it, if half a percent or more lies between; "note", of half of
+ * the answers at least. New reference. */
 json_t *tl_peer_on_stream(const tl_peer_figures *f, size_t n);
 
 #endif

@@ -1,10 +1,9 @@
-/* Looking at an endpoint: a few streams one after another, then the verdict whether the first is a stream at all. The last
+/* Looking at an endpoint: a few streams one after another, then the verdict whether they are a model's streams at all. The last
  * two requests share a connection if the server lets them, which shows whether it keeps one. */
 #include "run/endpoint.h"
 
 #include "os/os.h"
 
-#define MAX_TOKENS 48 /* enough gaps to see steps in, short on a slow machine */
 #define CONNECT_LIMIT (10 * TL_S)
 
 /* ---- addresses ----------------------------------------------------------------------------------------------------- */
@@ -32,7 +31,7 @@ static tl_status body_of(char **out, const tl_endpoint_spec *spec, unsigned ask,
     const tl_prompt prompt = {.text = text};
     tl_gen_init(&gen);
     gen.model = spec->model;
-    gen.max_tokens = MAX_TOKENS;
+    gen.max_tokens = TL_ENDPOINT_TOKENS;
     tl_buf_init(&b, 0);
     TRY(tl_dialect_body(&b, spec->dialect, &prompt, &gen, e));
     TRY(tl_json_parse(&body, b.p, b.len, "request", e));
@@ -64,7 +63,7 @@ static tl_status ask_for(tl_endpoint *p, const tl_endpoint_spec *spec, unsigned 
     tl_http_start(a->req, 0);
     TRY(tl_http_loop_run(p->loop, &until, e));
     tl_gen_init(&gen);
-    gen.max_tokens = MAX_TOKENS;
+    gen.max_tokens = TL_ENDPOINT_TOKENS;
     TRY(tl_dialect_decode(&a->r, spec->dialect, a->log, &gen, e));
     tl_metrics_of(&a->m, &a->r);
 out:
@@ -106,6 +105,7 @@ static const struct {
     {403, 403, TL_MISSING, "refuses the key, or needs one", "put a key with this right into the environment variable TALLY_API_KEY"},
     {404, 405, TL_NOT_FOUND, "no LLM endpoint, or no such model", "check the address; another kind of server: --dialect; another model: --model NAME"},
     {400, 499, TL_INVALID, "refused the request", "the server's words say why; a model may have to be named: --model NAME"},
+    {501, 501, TL_NOT_FOUND, "no LLM endpoint", "check the address; another kind of server: --dialect"},
     {503, 503, TL_ENGINE, "not ready", "wait until the model is loaded, then ask again"},
     {500, 599, TL_ENGINE, "failed", "the server's own log says why"},
 };
@@ -123,8 +123,9 @@ static tl_status refused_by_status(const tl_endpoint *p, const tl_endpoint_spec 
     return st;
 }
 
+/* Of the newest one. */
 static tl_status no_answer(const tl_endpoint *p, const tl_endpoint_spec *spec, tl_err *e) {
-    const tl_http_log *log = p->answers[0].log;
+    const tl_http_log *log = p->answers[p->n - 1].log;
     switch (log->outcome) {
     case TL_HTTP_REFUSED:
         tl_fail(e, TL_MISSING, "%s: nobody answers there: %s", p->url, log->error);
@@ -150,10 +151,12 @@ static bool is_foreign(const tl_endpoint_answer *a) {
     return by_class && r->n_events == 0 && !r->content_encoded;
 }
 
-static tl_status judge_first(const tl_endpoint *p, const tl_endpoint_spec *spec, tl_err *e) {
-    const tl_endpoint_answer *a = &p->answers[0];
+/* Each plain request must be answered; that the answers are a model's, the first one shows. */
+static tl_status judge(const tl_endpoint *p, const tl_endpoint_spec *spec, tl_err *e) {
+    const tl_endpoint_answer *a = &p->answers[p->n - 1];
     const bool ended = a->log->outcome == TL_HTTP_COMPLETE || a->log->outcome == TL_HTTP_CLOSED_EARLY || a->log->outcome == TL_HTTP_RESET;
     if (!ended || a->log->status == 0) return no_answer(p, spec, e);
+    if (p->n > 1) return TL_OK;
     if (a->log->status < 200 || a->log->status > 299) return refused_by_status(p, spec, e);
     if (!is_foreign(a)) return TL_OK;
     tl_fail(e, TL_NOT_FOUND, "%s: no LLM endpoint: %s", p->url, a->r.error_text);
@@ -170,7 +173,7 @@ tl_status tl_endpoint_look(tl_endpoint *out, const tl_endpoint_spec *spec, tl_er
     TRY(tl_http_loop_new(&out->loop, e));
     for (size_t i = 0; i < spec->requests; i++) {
         TRY(ask_for(out, spec, TL_ASK_PLAIN, e));
-        if (i == 0) TRY(judge_first(out, spec, e));
+        TRY(judge(out, spec, e));
     }
     out->n_plain = out->n;
     TRY(ask_for(out, spec, TL_ASK_NO_USAGE, e));

@@ -43,6 +43,8 @@ tl_seen tl_endpoint_habit_look(tl_buf *evidence, const tl_endpoint_habit *h, con
 
 /* ---- looking ------------------------------------------------------------------------------------------------------ */
 
+#define TL_ENDPOINT_TOKENS 48 /* asked for at most: gaps enough to see steps in, and short on a slow machine */
+
 typedef struct tl_endpoint_spec {
     const char *url;        /* "http://127.0.0.1:8080"; a /v1 at its end, or the dialect's whole path, is understood */
     const tl_dialect *dialect;
@@ -61,8 +63,8 @@ typedef struct tl_endpoint {
     tl_http_loop *loop;
 } tl_endpoint;
 
-/* Sends the requests one after another. What later answers are is data; a first answer that is no stream of a model at
- * all is an error with its remedy: TL_MISSING nobody there, or a key is needed; TL_NOT_FOUND no such path or model, a web
+/* Sends the requests one after another. What the answers are is data; a first answer that is no stream of a model at all,
+ * and a plain request without an answer, are errors with their remedy: TL_MISSING nobody there, or a key is needed; TL_NOT_FOUND no such path or model, a web
  * page; TL_TIMEOUT it stalled; TL_INVALID the request was refused, or the URL is none; TL_ENGINE the server's own failure;
  * TL_HTTP what came is not HTTP or no stream; TL_CANCELLED. tl_endpoint_free ends it in every case. */
 tl_status tl_endpoint_look(tl_endpoint *out, const tl_endpoint_spec *spec, tl_err *e) TL_MUST_USE;

@@ -39,7 +39,7 @@ static void answer(played *p, const json_t *stream) {
     static const unsigned asks[] = {TL_ASK_PLAIN, TL_ASK_NO_USAGE, TL_ASK_GZIP | TL_ASK_AGAIN};
     tl_gen g;
     tl_gen_init(&g);
-    g.max_tokens = tl_json_int(stream, "request.max_tokens", -1);
+    g.max_tokens = TL_ENDPOINT_TOKENS; /* not the stream's own: what this client asks for */
     for (size_t i = 0; i < TL_COUNT(asks); i++) {
         tl_endpoint_answer *a = &p->answers[i];
         a->ask = asks[i];
@@ -148,7 +148,36 @@ static void each_stream_shows_its_habits(void **state) {
     tl_buf_free(&text);
 }
 
+/* How each of the requests is asked for; the last two share a connection. */
+static void asks_in_three_ways(void **state) {
+    TL_UNUSED(state);
+    tl_script_server *server = NULL;
+    tl_script_request r[3] = {{0}};
+    tl_endpoint p;
+    tl_err e = {0};
+    json_t *stream = load("clean");
+    assert_int_equal(tl_script_server_start(&server, NULL, &e), TL_OK);
+    assert_int_equal(tl_script_server_play(server, "/v1/chat/completions", stream, &e), TL_OK);
+    const tl_endpoint_spec spec = {.url = tl_script_server_url(server), .dialect = tl_dialect_find("openai-chat"), .model = "m", .key = "sesame",
+                                   .requests = 1, .timeout_ns = 10 * TL_S};
+    if (tl_endpoint_look(&p, &spec, &e) != TL_OK) fail_msg("%s", e.msg);
+    assert_int_equal(p.n, 3);
+    assert_int_equal(p.n_plain, 1);
+    for (size_t i = 0; i < TL_COUNT(r); i++) {
+        assert_int_equal(tl_script_server_wait(&r[i], server, i, 5 * TL_S, &e), TL_OK);
+        assert_non_null(strstr(r[i].headers, "Authorization: Bearer sesame"));
+        assert_non_null(strstr(r[i].body, "\"model\":\"m\""));
+        assert_int_equal(strstr(r[i].body, "include_usage") != NULL, (p.answers[i].ask & TL_ASK_NO_USAGE) == 0);
+        assert_int_equal(strstr(r[i].headers, "Accept-Encoding: gzip") != NULL, (p.answers[i].ask & TL_ASK_GZIP) != 0);
+    }
+    assert_true(r[0].connection != r[1].connection && r[1].connection == r[2].connection);
+    for (size_t i = 0; i < TL_COUNT(r); i++) tl_script_request_free(&r[i]);
+    tl_endpoint_free(&p);
+    tl_script_server_stop(server);
+    json_decref(stream);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_stream_shows_its_habits)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_stream_shows_its_habits), cmocka_unit_test(asks_in_three_ways)};
     return cmocka_run_group_tests_name("habits", tests, NULL, NULL);
 }
