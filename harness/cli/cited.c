@@ -3,9 +3,9 @@
 
 #include <math.h>
 
-enum { WIDEST = 12 }; /* columns of a table with a row a row */
+enum { WIDEST = 13, LONGEST = 60 }; /* columns of a table with a line a row; lines of a table with a line a figure */
 
-static void add_text(tl_buf *b, const json_t *v) {
+void tl_cited_text(tl_buf *b, const json_t *v) {
     char num[32];
     if (json_is_string(v)) tl_buf_str(b, json_string_value(v));
     else if (json_is_number(v)) {
@@ -24,11 +24,11 @@ char *tl_cited_label(const json_t *axes) {
     const char *name;
     const json_t *model = json_object_get(axes, "model");
     json_t *v;
-    if (model) add_text(&b, model);
+    if (model) tl_cited_text(&b, model);
     json_object_foreach((json_t *)axes, name, v) {
         if (v == model) continue;
         tl_buf_fmt(&b, "%s%s ", b.len ? ", " : "", name);
-        add_text(&b, v);
+        tl_cited_text(&b, v);
     }
     if (b.len == 0) tl_buf_str(&b, "(no condition recorded)");
     return tl_buf_take(&b);
@@ -37,18 +37,31 @@ char *tl_cited_label(const json_t *axes) {
 static const char *cell_text(tl_arena *a, const json_t *v) {
     tl_buf b;
     tl_buf_init(&b, 0);
-    if (v) add_text(&b, v);
+    if (v) tl_cited_text(&b, v);
     char *s = tl_arena_strdup(a, b.p);
     tl_buf_free(&b);
     return s;
 }
 
-static const char *number_text(tl_arena *a, const json_t *figure) {
+/* `unit`: what stands in the column's head; a figure in another one says so. */
+static const char *number_text(tl_arena *a, const json_t *figure, const char *unit) {
     if (figure == NULL) return "";
     const json_t *x = json_object_get(figure, "number"), *sd = tl_json_at(figure, "spread.number");
-    if (!json_is_number(x)) return tl_arena_printf(a, "– (%s)", tl_json_str(figure, "null_reason", "no reason given"));
-    if (!json_is_number(sd)) return cell_text(a, x);
-    return tl_arena_printf(a, "%s ± %s", cell_text(a, x), cell_text(a, sd));
+    const char *own = tl_json_str(figure, "unit", ""), *after = tl_str_eq(own, unit) ? "" : own;
+    if (!json_is_number(x)) return "–";
+    if (!json_is_number(sd)) return tl_arena_printf(a, "%s%s%s", cell_text(a, x), *after ? " " : "", after);
+    return tl_arena_printf(a, "%s ± %s%s%s", cell_text(a, x), cell_text(a, sd), *after ? " " : "", after);
+}
+
+/* Each reason for a missing number once. */
+static void print_reasons(tl_cli *c, const json_t *rows) {
+    json_t *seen = json_object(), *row, *f, *v;
+    size_t i, k;
+    const char *reason;
+    json_array_foreach((json_t *)rows, i, row) json_array_foreach(json_object_get(row, "figures"), k, f)
+        if ((reason = tl_json_str(f, "null_reason", NULL)) != NULL) json_object_set_new(seen, reason, json_null());
+    json_object_foreach(seen, reason, v) fprintf(c->out, "–: %s\n", reason);
+    json_decref(seen);
 }
 
 static const json_t *figure_named(const json_t *row, const char *name) {
@@ -58,15 +71,19 @@ static const json_t *figure_named(const json_t *row, const char *name) {
     return NULL;
 }
 
-/* {axis: null, ...} and {figure: unit, ...} of all rows, in the order of their first appearance. */
+/* {axis: null, ...} and {figure: unit, ...} of all rows, in the order of their first appearance. Unit "": not always the same. */
 static void collect(const json_t *rows, json_t *axes, json_t *figures) {
     size_t i, k;
     json_t *row, *f, *v;
     const char *name;
     json_array_foreach((json_t *)rows, i, row) {
         json_object_foreach(json_object_get(row, "axes"), name, v) json_object_set_new(axes, name, json_null());
-        json_array_foreach(json_object_get(row, "figures"), k, f)
-            if (json_object_get(figures, tl_json_str(f, "name", "")) == NULL) json_object_set(figures, tl_json_str(f, "name", ""), json_object_get(f, "unit"));
+        json_array_foreach(json_object_get(row, "figures"), k, f) {
+            const char *of = tl_json_str(f, "name", "");
+            json_t *unit = json_object_get(f, "unit"), *before = json_object_get(figures, of);
+            if (before == NULL) json_object_set(figures, of, unit);
+            else if (!json_equal(before, unit)) json_object_set_new(figures, of, json_string(""));
+        }
     }
 }
 
@@ -82,7 +99,7 @@ static void print_wide(tl_cli *c, const json_t *rows, const json_t *axes, const 
     }
     json_object_foreach((json_t *)figures, name, unit) {
         t[k] = tl_arena_printf(a, "%s %s", name, json_string_value(unit));
-        json_array_foreach((json_t *)rows, i, row) t[(i + 1) * width + k] = number_text(a, figure_named(row, name));
+        json_array_foreach((json_t *)rows, i, row) t[(i + 1) * width + k] = number_text(a, figure_named(row, name), json_string_value(unit));
         k++;
     }
     tl_cli_table(c, t, n + 1, width);
@@ -93,20 +110,21 @@ static void print_wide(tl_cli *c, const json_t *rows, const json_t *axes, const 
 static void print_tall(tl_cli *c, const json_t *row) {
     enum { WIDTH = 4 };
     const json_t *figures = json_object_get(row, "figures");
-    size_t n = json_array_size(figures), i;
+    size_t all = json_array_size(figures), n = all > LONGEST ? LONGEST : all;
     const char **t = tl_xalloc((n + 1) * WIDTH * sizeof *t);
     tl_arena *a = tl_arena_new();
     char *label = tl_cited_label(json_object_get(row, "axes"));
-    json_t *f;
     t[0] = "figure", t[1] = "", t[2] = "unit", t[3] = "statistic";
-    json_array_foreach((json_t *)figures, i, f) {
+    for (size_t i = 0; i < n; i++) {
+        const json_t *f = json_array_get(figures, i);
         t[(i + 1) * WIDTH] = tl_json_str(f, "name", "");
-        t[(i + 1) * WIDTH + 1] = number_text(a, f);
+        t[(i + 1) * WIDTH + 1] = number_text(a, f, tl_json_str(f, "unit", ""));
         t[(i + 1) * WIDTH + 2] = tl_json_str(f, "unit", "");
         t[(i + 1) * WIDTH + 3] = tl_json_str(f, "statistic", "");
     }
     fprintf(c->out, "%s\n", label);
     tl_cli_table(c, t, n + 1, WIDTH);
+    if (all > n) fprintf(c->out, "and %zu more figures (--json lists all)\n", all - n);
     tl_arena_free(a);
     free(label);
     free(t);
@@ -122,6 +140,7 @@ void tl_cited_print(tl_cli *c, const json_t *rows) {
             if (i) fputc('\n', c->out);
             print_tall(c, row);
         }
+    print_reasons(c, rows);
     json_decref(axes);
     json_decref(figures);
 }

@@ -182,8 +182,14 @@ static void print_read(tl_cli *c, const source *f, const json_t *read) {
     fprintf(c->out, "%s: %s %s, %s; %" PRId64 " rows found, %zu read, %zu refused; %" PRId64 " figures [cited]\n", f->name, tl_json_str(read, "tool", ""),
             version ? version : "(version not recorded)", tl_json_str(read, "format", ""), tl_json_int(read, "found", 0),
             json_array_size(json_object_get(read, "rows")), refused, count_figures(read));
-    json_object_foreach((json_t *)machine, name, v) fprintf(c->out, "it states %s: %s\n", name, json_is_string(v) ? json_string_value(v) : "(see --json)");
-    fputc('\n', c->out);
+    tl_buf states;
+    tl_buf_init(&states, 0);
+    json_object_foreach((json_t *)machine, name, v) {
+        tl_buf_fmt(&states, "%s%s ", states.len ? "; " : "it states of the machine: ", name);
+        tl_cited_text(&states, v);
+    }
+    fprintf(c->out, "%s%s\n", states.p, states.len ? "\n" : "");
+    tl_buf_free(&states);
     tl_cited_print(c, json_object_get(read, "rows"));
     fputc('\n', c->out);
     print_lines(c, "refused:", json_object_get(read, "refused"), "reason");

@@ -34,6 +34,7 @@ bool imp_cut_objects(imp_text *t); /* one JSON object, a list of them, one a lin
 bool imp_cut_sql(imp_text *t);
 bool imp_cut_csv(imp_text *t);
 bool imp_cut_markdown(imp_text *t);
+bool imp_cut_ollama(imp_text *t);
 
 void imp_text_clear(imp_text *t); /* forgets the records, keeps the text */
 void imp_add(imp_text *t, int64_t line, json_t *fields, const char *why); /* takes fields */
@@ -86,7 +87,7 @@ typedef struct imp_rows { /* what is being made */
 
 struct imp_tool {
     const char *name, *forms;
-    const char *must[8];     /* fields that every record of the tool has; ends with NULL */
+    const char *must[8];     /* fields, or paths to them, that every record of the tool has; ends with NULL */
     const char *also[4];     /* those of a second kind of record; none: empty */
     const imp_field *fields; /* ends with {0} */
     bool (*guess)(imp_guess *out, const char *name); /* may be NULL */
@@ -104,7 +105,11 @@ const imp_tool *imp_recognise(imp_text *t, const char *only);
 extern const imp_field imp_llama_bench[], imp_llama_bench_md[], imp_batched_bench[], imp_batched_bench_md[];
 void imp_read_llama_md(imp_rows *out, const imp_record *r, const imp_tool *t);
 bool imp_build_line(imp_rows *out, int64_t line, const char *text);
-extern const imp_field imp_vllm[], imp_sglang[];
+extern const imp_field imp_vllm[], imp_sglang[], imp_localscore[], imp_ollama[];
+void imp_read_guidellm(imp_rows *out, const imp_record *r, const imp_tool *t);
+void imp_read_nvidia_json(imp_rows *out, const imp_record *r, const imp_tool *t);
+void imp_read_nvidia_csv(imp_rows *out, const imp_record *r, const imp_tool *t);
+void imp_read_localscore(imp_rows *out, const imp_record *r, const imp_tool *t);
 bool imp_guess_serving(imp_guess *out, const char *name);
 void imp_read_sglang(imp_rows *out, const imp_record *r, const imp_tool *t);
 bool imp_batched_line(imp_rows *out, int64_t line, const char *text);
@@ -117,7 +122,8 @@ json_t *imp_figure(json_t *row, const char *name, const json_t *v, const char *u
 void imp_keep(json_t *object, const char *name, const json_t *v); /* shortened where it is long */
 /* Does the record have the fields by which a tool is known? *lacks: the first that is absent. */
 bool imp_has_all(const json_t *fields, const imp_tool *t, const char **lacks);
-bool imp_known(const json_t *fields); /* to some tool: a table's header is told from other lines by it */
+/* Are these the names of some tool's fields? A table's header is told from other lines by it. */
+bool imp_known(const char *const *names, size_t n);
 /* A 0 in it means that the tool had nothing to write: null. */
 void imp_not_zero(json_t *figure);
 void imp_samples(json_t *figure, const json_t *n);                   /* a count, or a list of samples; may be NULL */

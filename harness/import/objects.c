@@ -58,6 +58,7 @@ static void cut_lines(imp_text *t, size_t at, int64_t line) {
             t->lost = tl_xprintf("the object in line %" PRId64, line);
         } else imp_add(t, line, NULL, "the object does not end in its line");
     }
+    if (t->n == 1) t->form = "JSON";
 }
 
 /* A list, or objects over several lines, one after another. */
@@ -131,11 +132,14 @@ static void quote_words(tl_buf *b, const char *p, size_t n) {
 }
 
 tl_status imp_json(json_t **out, const char *p, size_t n, tl_err *e) {
-    tl_buf b;
-    tl_buf_init(&b, 0);
-    quote_words(&b, p, n);
-    tl_status st = tl_json_parse(out, b.p, b.len, "object", e);
-    tl_buf_free(&b);
+    tl_status st = tl_json_parse(out, p, n, "object", e);
+    if (st != TL_OK) { /* rarely, and then mostly for one of the words */
+        tl_buf b;
+        tl_buf_init(&b, 0);
+        quote_words(&b, p, n);
+        st = tl_json_parse(out, b.p, b.len, "object", e);
+        tl_buf_free(&b);
+    }
     if (st == TL_OK && !json_is_object(*out)) {
         json_decref(*out);
         *out = NULL;

@@ -19,7 +19,7 @@ static void push(cells *c, const char *p, size_t n) {
     TL_PUSH(c->v, c->n, c->cap, s);
 }
 
-/* The names as an object, to ask whether a tool knows them. NULL: two are the same, or one is empty. */
+/* An object of names and values. NULL: two names are the same, or one is empty. */
 static json_t *zip(const cells *names, const cells *values) {
     json_t *o = json_object();
     for (size_t i = 0; i < names->n; i++) {
@@ -33,10 +33,10 @@ static json_t *zip(const cells *names, const cells *values) {
 }
 
 static bool is_header(const cells *c) {
+    if (!imp_known((const char *const *)c->v, c->n)) return false;
     json_t *o = zip(c, c);
-    bool known = o != NULL && imp_known(o);
     json_decref(o);
-    return known;
+    return o != NULL;
 }
 
 /* A row of a table with a known header; `last`: the text ends behind it without a line end. */
@@ -71,7 +71,7 @@ static bool next_line(const imp_text *t, line *l) {
     l->last = nl == NULL;
     l->p = t->p + at;
     l->n = nl ? (size_t)(nl - l->p) : t->len - at;
-    l->n -= l->n > 0 && nl != NULL && l->p[l->n - 1] == '\r';
+    l->n -= l->n > 0 && l->p[l->n - 1] == '\r';
     l->no++;
     return true;
 }
