@@ -16,7 +16,7 @@ static const tl_example examples[] = {{"llama-bench -m m.gguf -o jsonl > mine.js
                                       {"tally import log.sql --dry-run", "what is in it, without storing"},
                                       {"tally import cut.json --partial", "the complete rows of a file that was cut off"},
                                       {0}};
-static const tl_exit exits[] = {{0, "imported"}, {1, "these bytes were imported before"}, {2, "the command line or the file is wrong"}, {4, "there is no such file"}, {0}};
+static const tl_exit exits[] = {{0, "imported"}, {1, "these bytes were imported before, or the file is larger than 64 MiB"}, {2, "the command line or the file is wrong"}, {4, "there is no such file"}, {0}};
 
 /* What is said of the file itself. */
 typedef struct source {
@@ -28,6 +28,7 @@ typedef struct source {
 static tl_status read_file(source *f, tl_cli *c, tl_err *e) {
     tl_file_facts facts;
     f->name = tl_path_base(c->args[0]);
+    if (!tl_utf8_valid(f->name, strlen(f->name))) f->name = "(a name that is not UTF-8)";
     f->url = tl_cli_text(c, "source", NULL);
     f->machine = tl_cli_text(c, "machine", NULL);
     tl_status st = tl_file_read(&f->bytes, c->args[0], TL_IMPORT_MAX, e);
@@ -39,6 +40,11 @@ static tl_status read_file(source *f, tl_cli *c, tl_err *e) {
 }
 
 static tl_status check_options(tl_cli *c, tl_err *e) {
+    static const char *const texts[] = {"machine", "source"};
+    for (size_t i = 0; i < TL_COUNT(texts); i++) {
+        const char *text = tl_cli_text(c, texts[i], "-");
+        if (*text == 0 || !tl_utf8_valid(text, strlen(text))) return tl_cli_usage(c, e, "--%s: a text in UTF-8, and not an empty one", texts[i]);
+    }
     const char *tool = tl_cli_text(c, "tool", NULL), *known;
     tl_buf all;
     tl_buf_init(&all, 0);
@@ -237,7 +243,8 @@ out:
 
 const tl_verb tl_verb_import = {
     .name = "import", .summary = "keep another tool's results, as citations", .usage = "FILE",
-    .about = "Reads what llama-bench and other tools wrote, told by its content, and stores each row as a cell and each figure as a cited value: "
+    .about = "Reads what llama-bench, llama-batched-bench, vLLM, SGLang, GuideLLM, AIPerf, GenAI-Perf, LocalScore and Ollama (--verbose) write, told by "
+             "its content whatever it is called, and stores each row as a cell and each figure as a cited value: "
              "with the tool and its version, the file and its SHA-256, the line, and the time. The file itself is kept byte for byte.\n\n"
              "Nothing in such a file can be proved, so none of it is ever `measured`, and a machine is one that tally has not seen. Rows that cannot "
              "be read are listed with their lines; what the tool did not record is said. A number that is none is null, never 0. The same bytes are "

@@ -146,6 +146,7 @@ static void print_import(tl_cli *c, const json_t *show) {
     const json_t *missing = tl_json_at(show, "facts.missing");
     size_t i;
     json_t *v;
+    if (json_is_string(tl_json_at(show, "machine.facts.named_by_importer"))) fprintf(c->out, "the machine's name is the importer's word\n");
     fprintf(c->out, "of %s by %s, sha256 %.16s; every number is [cited], the file is kept with the run\n\n", tl_json_str(show, "artifacts.0.name", "?"),
             tl_json_str(show, "values.0.source.who", "?"), tl_json_str(show, "values.0.source.sha256", "?"));
     tl_cited_show(c, show);

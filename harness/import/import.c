@@ -17,12 +17,15 @@ void imp_add(imp_text *t, int64_t line, json_t *fields, const char *why) {
     TL_PUSH(t->v, t->n, t->cap, r);
 }
 
+size_t imp_fit(const char *s, size_t n, size_t most) {
+    if (n <= most) return n;
+    while (most > 0 && ((unsigned char)s[most] & 0xc0) == 0x80) most--;
+    return most;
+}
+
 void imp_other(imp_text *t, int64_t line, const char *p, size_t n) {
     while (n > 0 && (p[n - 1] == '\r' || p[n - 1] == ' ')) n--;
-    if (n == 0) return;
-    if (n > 200) /* cut at a character */
-        for (n = 200; ((unsigned char)p[n] & 0xc0) == 0x80; n--) continue;
-    json_array_append_new(t->other, json_pack("{s:I, s:s%}", "line", (json_int_t)line, "text", p, n));
+    if (n > 0) json_array_append_new(t->other, json_pack("{s:I, s:s%}", "line", (json_int_t)line, "text", p, imp_fit(p, n, 400)));
 }
 
 int64_t imp_line_of(imp_text *t, size_t at) {
@@ -59,18 +62,15 @@ static void seen(tl_buf *b, const imp_text *t) {
         int k = 0;
         if (t->v[i].fields == NULL) continue;
         tl_buf_str(b, "an object with ");
-        json_object_foreach(t->v[i].fields, name, v) if (k++ < 6) tl_buf_fmt(b, "%s'%.30s'", k > 1 ? ", " : "", name);
+        json_object_foreach(t->v[i].fields, name, v) if (k++ < 6) tl_buf_fmt(b, "%s'%.*s'", k > 1 ? ", " : "", (int)imp_fit(name, strlen(name), 30), name);
         if (k == 0) tl_buf_str(b, "no fields");
         return;
     }
     if (t->n > 0) {
-        tl_buf_fmt(b, "line %" PRId64 ", %.200s", t->v[0].line, t->v[0].why);
+        tl_buf_fmt(b, "line %" PRId64 ", %.*s", t->v[0].line, (int)imp_fit(t->v[0].why, strlen(t->v[0].why), 200), t->v[0].why);
         return;
     }
-    size_t n = strcspn(t->p, "\r\n");
-    if (n > 60) /* cut at a character */
-        for (n = 60; ((unsigned char)t->p[n] & 0xc0) == 0x80; n--) continue;
-    tl_buf_fmt(b, "'%.*s'", (int)n, t->p);
+    tl_buf_fmt(b, "'%.*s'", (int)imp_fit(t->p, strcspn(t->p, "\r\n"), 60), t->p);
 }
 
 static tl_status unknown(const imp_text *t, const char *name, const char *tool, tl_err *e) {

@@ -40,6 +40,7 @@ void imp_text_clear(imp_text *t); /* forgets the records, keeps the text */
 void imp_add(imp_text *t, int64_t line, json_t *fields, const char *why); /* takes fields */
 void imp_other(imp_text *t, int64_t line, const char *p, size_t n);
 int64_t imp_line_of(imp_text *t, size_t at); /* from 1; `at` never goes back */
+size_t imp_fit(const char *s, size_t n, size_t most); /* bytes of s, at most `most`, that end at a character */
 /* One JSON text in which Python's NaN and Infinity stand for themselves: they become texts. */
 tl_status imp_json(json_t **out, const char *p, size_t n, tl_err *e) TL_MUST_USE;
 

@@ -4,12 +4,12 @@
 
 #include <ctype.h>
 
-/* The end of the object that begins at `at`, behind its brace; 0 when the text ends first, or when a string holds a line
- * end: *at_out is where it breaks. */
-static size_t object_end(const imp_text *t, size_t at, size_t *broken) {
+/* The end of the object that begins at `at`, behind its brace; 0 when `limit` comes first, or when a string holds a line end:
+ * *broken is where. */
+static size_t object_end(const imp_text *t, size_t at, size_t limit, size_t *broken) {
     size_t depth = 0;
     bool string = false;
-    for (size_t i = at; i < t->len; i++) {
+    for (size_t i = at; i < limit; i++) {
         char c = t->p[i];
         if (string && c == '\\') i++;
         else if (c == '"') string = !string;
@@ -17,7 +17,7 @@ static size_t object_end(const imp_text *t, size_t at, size_t *broken) {
         else if (!string && (c == '{' || c == '[')) depth++;
         else if (!string && (c == '}' || c == ']') && --depth == 0) return i + 1;
     }
-    return *broken = t->len, 0;
+    return *broken = limit, 0;
 }
 
 static size_t line_end(const imp_text *t, size_t at) {
@@ -49,8 +49,8 @@ static void cut_lines(imp_text *t, size_t at, int64_t line) {
             imp_other(t, line, t->p + from, end - from);
             continue;
         }
-        size_t stop = object_end(t, from, &broken);
-        if (stop > 0 && stop <= end) {
+        size_t stop = object_end(t, from, end, &broken);
+        if (stop > 0) {
             add_object(t, line, from, stop);
             size_t rest = skip_blank(t, stop, "");
             if (rest < end) imp_other(t, line, t->p + rest, end - rest);
@@ -68,7 +68,7 @@ static void cut_many(imp_text *t, size_t at, bool list) {
     while ((at = skip_blank(t, at, list ? "," : "")) < t->len) {
         int64_t line = imp_line_of(t, at);
         size_t broken = 0, end;
-        if (t->p[at] == '{' && (end = object_end(t, at, &broken)) > 0) {
+        if (t->p[at] == '{' && (end = object_end(t, at, t->len, &broken)) > 0) {
             add_object(t, line, at, end);
             at = end;
         } else if (t->p[at] == '{') {
@@ -102,8 +102,8 @@ bool imp_cut_objects(imp_text *t) {
         size_t inside = skip_blank(t, from + 1, "");
         bool list = t->p[from] == '[' && (inside == t->len || t->p[inside] == '{' || t->p[inside] == ']');
         if (list || t->p[from] == '{') {
-            size_t broken, stop = list ? 0 : object_end(t, from, &broken);
-            if (stop > 0 && stop <= end) cut_lines(t, at, line);
+            size_t broken, stop = list ? 0 : object_end(t, from, end, &broken);
+            if (stop > 0) cut_lines(t, at, line);
             else cut_many(t, from, list);
             return true;
         }

@@ -47,7 +47,8 @@ static double number(const json_t *v, char why[96]) {
     else x = NAN;
     if (isfinite(x) && x >= 0) return x;
     if (isfinite(x)) snprintf(why, 96, "the file says %g, and there is no such quantity below 0", x);
-    else if (s != NULL) snprintf(why, 96, *s ? "the file says '%.40s'" : "the file leaves it empty", s);
+    else if (s != NULL && *s == 0) snprintf(why, 96, "the file leaves it empty");
+    else if (s != NULL) snprintf(why, 96, "the file says '%.*s'", (int)imp_fit(s, strlen(s), 40), s);
     else snprintf(why, 96, json_is_null(v) ? "the file says null" : "the file holds no number there");
     return NAN;
 }
@@ -129,43 +130,40 @@ void imp_row(imp_rows *out, const imp_record *r, const imp_tool *t) {
     }
 }
 
-/* The value of a name where all rows have it alike; else NULL. */
-static const json_t *shared(const json_t *rows, const char *group, const char *name) {
-    const json_t *first = json_object_get(json_object_get(json_array_get(rows, 0), group), name);
+/* {name: value} of what all rows say alike. */
+static json_t *shared(const json_t *rows, const char *group) {
+    json_t *first = json_object(), *count = json_object(), *row, *v;
+    const char *name;
     size_t i;
-    json_t *row;
-    json_array_foreach((json_t *)rows, i, row) {
-        const json_t *v = json_object_get(json_object_get(row, group), name);
-        if (v == NULL || first == NULL || !json_equal(v, first)) return NULL;
+    void *next;
+    json_array_foreach((json_t *)rows, i, row) json_object_foreach(json_object_get(row, group), name, v) {
+        const json_t *before = json_object_get(first, name);
+        if (before == NULL) json_object_set(first, name, v);
+        if (before == NULL || json_equal(before, v)) json_object_set_new(count, name, json_integer(json_integer_value(json_object_get(count, name)) + 1));
     }
+    json_object_foreach_safe(first, next, name, v)
+        if (json_integer_value(json_object_get(count, name)) != (json_int_t)json_array_size(rows)) json_object_del(first, name);
+    json_decref(count);
     return first;
-}
-
-static json_t *names_of(const json_t *rows, const char *group) {
-    json_t *names = json_object(), *row;
-    size_t i;
-    json_array_foreach((json_t *)rows, i, row) json_object_update(names, json_object_get(row, group));
-    return names;
 }
 
 /* One group of all rows: names that differ move to the axes; the others stay, or move to `file` where there is one. */
 static void settle(const json_t *rows, const char *group, json_t *file) {
-    json_t *names = names_of(rows, group), *any, *row;
+    json_t *same = shared(rows, group), *row, *v;
     const char *name;
     size_t i;
-    json_object_foreach(names, name, any) {
-        const json_t *v = shared(rows, group, name);
-        if (v != NULL && file != NULL) json_object_set(file, name, (json_t *)v);
-        if (v != NULL) continue;
-        json_array_foreach((json_t *)rows, i, row) {
-            json_t *own = json_object_get(json_object_get(row, group), name);
-            if (own != NULL) json_object_set(json_object_get(row, "axes"), name, own);
-            json_object_del(json_object_get(row, group), name);
+    void *next;
+    json_array_foreach((json_t *)rows, i, row) {
+        json_t *own = json_object_get(row, group);
+        json_object_foreach_safe(own, next, name, v) {
+            if (json_object_get(same, name) != NULL) continue;
+            json_object_set(json_object_get(row, "axes"), name, v);
+            json_object_del(own, name);
         }
-    }
-    json_decref(names);
-    json_array_foreach((json_t *)rows, i, row)
         if (file != NULL) json_object_del(row, group);
+    }
+    if (file != NULL) json_object_update(file, same);
+    json_decref(same);
 }
 
 void imp_settle(imp_rows *out) {
