@@ -89,11 +89,22 @@ static tl_status unknown(const imp_text *t, const char *name, const char *tool, 
     return TL_INVALID;
 }
 
-static void read_all(imp_rows *out, const imp_text *t, const imp_tool *tool) {
+/* Rows from `before` on that carry no figure become refusals. */
+static void refuse_empty(imp_rows *out, size_t before, int64_t line) {
+    for (size_t k = json_array_size(out->rows); k > before; k--) {
+        const json_t *row = json_array_get(out->rows, k - 1);
+        if (json_array_size(json_object_get(row, "figures")) > 0) continue;
+        imp_refuse(out, tl_json_int(row, "line", line), "no figure in it");
+        json_array_remove(out->rows, k - 1);
+    }
+}
+
+/* Each record is let go when its rows are made: a file's records weigh many times the file. */
+static void read_all(imp_rows *out, imp_text *t, const imp_tool *tool) {
     char why[128];
     const char *lacks;
     for (size_t i = 0; i < t->n; i++) {
-        const imp_record *r = &t->v[i];
+        imp_record *r = &t->v[i];
         size_t before = json_array_size(out->rows);
         if (r->fields == NULL) imp_refuse(out, r->line, r->why);
         else if (!imp_has_all(r->fields, tool, &lacks)) {
@@ -101,12 +112,10 @@ static void read_all(imp_rows *out, const imp_text *t, const imp_tool *tool) {
             imp_refuse(out, r->line, why);
         } else {
             (tool->read ? tool->read : imp_row)(out, r, tool);
-            for (size_t k = json_array_size(out->rows); k > before; k--) {
-                if (json_array_size(json_object_get(json_array_get(out->rows, k - 1), "figures")) > 0) continue;
-                imp_refuse(out, tl_json_int(json_array_get(out->rows, k - 1), "line", r->line), "no figure in it");
-                json_array_remove(out->rows, k - 1);
-            }
+            refuse_empty(out, before, r->line);
         }
+        json_decref(r->fields);
+        r->fields = NULL;
     }
 }
 

@@ -8,6 +8,7 @@
 #define NVIDIA_CSV_MISSING {"the model and the load", "the engine's version and settings"}
 
 static const imp_field no_fields[] = {{0}};
+/* Rows of one name stand together; the first that fits wins. */
 static const imp_tool tools[] = {
     {.name = "llama-bench", .forms = "JSON, JSON lines, CSV, SQL", .must = {"n_prompt", "n_gen", "avg_ts", "model_filename"},
      .fields = imp_llama_bench, .others = IMP_SETTING, .missing = LLAMA_MISSING},
@@ -28,11 +29,11 @@ static const imp_tool tools[] = {
      .missing = {"the server's machine", "the engine's version and settings"}},
     {.name = "aiperf", .forms = "JSON", .must = {"was_cancelled", "input_config"}, .also = {"aiperf_version"}, .fields = no_fields, .read = imp_read_nvidia_json,
      .missing = NVIDIA_MISSING},
-    {.name = "genai-perf", .forms = "JSON", .must = {"input_config", "request_latency"}, .also = {"input_config", "request_throughput"}, .fields = no_fields,
-     .read = imp_read_nvidia_json, .missing = NVIDIA_MISSING},
-    /* GenAI-Perf writes no deviation. The second line of each is its list of totals, which both write alike. */
+    /* In CSV the two differ by the deviation, which GenAI-Perf does not write. Lists of totals ("Value") look alike. */
     {.name = "aiperf", .forms = "CSV", .must = {"Metric", "avg", "std"}, .also = {"Metric", "Value"}, .fields = no_fields, .read = imp_read_nvidia_csv,
      .missing = NVIDIA_CSV_MISSING},
+    {.name = "genai-perf", .forms = "JSON", .must = {"input_config", "request_latency"}, .also = {"input_config", "request_throughput"}, .fields = no_fields,
+     .read = imp_read_nvidia_json, .missing = NVIDIA_MISSING},
     {.name = "genai-perf", .forms = "CSV", .must = {"Metric", "avg", "p99"}, .also = {"Metric", "Value"}, .fields = no_fields, .read = imp_read_nvidia_csv,
      .missing = NVIDIA_CSV_MISSING},
     {.name = "localscore", .forms = "JSON", .must = {"runtime_info", "system_info", "accelerator_info", "results"}, .fields = imp_localscore,
