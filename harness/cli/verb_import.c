@@ -11,7 +11,7 @@ static const tl_option options[] = {
     {.name = "partial", .help = "of a file that was cut off, take the rows that are complete"},
     {.name = "dry-run", .help = "show what would be stored, and store nothing"},
     {0}};
-static const tl_example examples[] = {{"llama-bench -m m.gguf -o jsonl > mine.jsonl && tally import mine.jsonl", "your own llama-bench, beside what tally measured"},
+static const tl_example examples[] = {{"tally import mine.jsonl", "what `llama-bench -m m.gguf -o jsonl > mine.jsonl` wrote, beside what tally measured"},
                                       {"tally import result.json --machine T3 --source https://example.org/post", "a published result, with where it came from"},
                                       {"tally import log.sql --dry-run", "what is in it, without storing"},
                                       {"tally import cut.json --partial", "the complete rows of a file that was cut off"},
