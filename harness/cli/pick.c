@@ -26,9 +26,10 @@ tl_status tl_pick_parse(tl_pick *x, const char *text, bool need_name, tl_err *e)
     if (ok && *p == '.') p++, ok = take(x->name, sizeof x->name, &p, "_");
     else if (need_name) ok = false;
     if (ok && *p == '{') {
-        size_t n = strcspn(++p, "}");
-        ok = p[n] == '}' && n < sizeof x->selector;
-        if (ok) memcpy(x->selector, p, n), p += n + 1;
+        const char *begin = p + 1;
+        size_t n = strcspn(begin, "}");
+        ok = n < sizeof x->selector && begin[n] == '}';
+        if (ok) memcpy(x->selector, begin, n), p = begin + n + 1;
     }
     p += strspn(p, " ");
     if (ok && *p == 0) return TL_OK;

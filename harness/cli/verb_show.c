@@ -9,6 +9,7 @@
 
 static const tl_option options[] = {
     {.name = "as", .arg = "NAME", .help = "what another tool would report for the same requests (vllm, sglang, guidellm, aiperf, llama-bench ...), or `all`"},
+    {.name = "percentiles", .help = "of a run: p50, p90, p95 and p99 of its requests, each with its interval or the number of samples it needs"},
     {.name = "cell", .arg = "KEY", .help = "with --as: the requests of one cell"},
     {.name = "request", .arg = "ID", .help = "with --as: one request, by the beginning of its id"},
     {0}};
@@ -17,6 +18,7 @@ static const tl_example examples[] = {{"tally show bandwidth-law", "the newest f
                                       {"tally show machine t1", "a profile with the source of each number"},
                                       {"tally show bandwidth-law --as all", "the same answers as other tools would report them, and why they differ"},
                                       {"tally show bandwidth-law --as vllm", "one tool in full: each cause of the gap, adding up"},
+                                      {"tally show users-served --percentiles", "p50 to p99 of its requests, or how many requests they need"},
                                       {"tally show stream tests/engine/streams/role-first.json --as all", "a scripted stream on its exact times"},
                                       {"tally show model.gguf", "what a model file is, from its header"},
                                       {0}};
@@ -39,7 +41,7 @@ static const json_t *value_of(const json_t *show, const char *cell, const char *
     return NULL;
 }
 
-static const char *const columns[] = {"bytes_per_token", "decode_rate", "implied_bandwidth", "bandwidth_paired", "predicted_paired", "ratio", "ttft", "prefill_rate", "users_at_slo", "rate_at_slo",
+static const char *const columns[] = {"bytes_per_token", "decode_rate", "implied_bandwidth", "bandwidth_paired", "predicted_paired", "ratio", "ttft", "prefill_rate", "throughput", "goodput", "users_at_slo", "rate_at_slo",
                                       "ruler.events_rate", "ruler.cpu_per_event", "ruler.arrival_p99", "ruler.ttft_bias", "ruler.ttft_p99", "ruler.gap_p99"};
 
 static void print_cells(tl_cli *c, const json_t *show) {
@@ -154,15 +156,13 @@ static void print_import(tl_cli *c, const json_t *show) {
     fprintf(c->out, "\n%zu of %" PRId64 " rows were refused\n", json_array_size(tl_json_at(show, "facts.refused")), tl_json_int(show, "facts.found", 0));
 }
 
-static tl_status show_run(tl_cli *c, tl_store *s, const char *id, tl_err *e) {
-    json_t *show = NULL;
-    tl_status st = tl_store_run_show(&show, s, id, e);
-    if (st != TL_OK) return st;
-    if (c->json) {
-        tl_cli_print_json(c, show);
-        json_decref(show);
-        return TL_OK;
-    }
+static void print_statistics(tl_cli *c, const json_t *show) {
+    const json_t *statistics = json_object_get(show, "statistics");
+    if (tl_cli_flag(c, "percentiles") && json_array_size(statistics) > 0) tl_show_percentiles(c, statistics, cell_name, show);
+    tl_show_warnings(c, statistics, cell_name, show);
+}
+
+static void print_run(tl_cli *c, const char *id, const json_t *show) {
     char when[32];
     tl_clock_iso8601(when, tl_json_int(show, "wall_ns", 0));
     const char *state = tl_json_str(show, "state", "");
@@ -173,8 +173,7 @@ static tl_status show_run(tl_cli *c, tl_store *s, const char *id, tl_err *e) {
     print_states(c, show);
     if (tl_str_eq(tl_json_str(show, "kind", ""), "import")) {
         print_import(c, show);
-        json_decref(show);
-        return TL_OK;
+        return;
     }
     const json_t *engine = tl_json_at(show, "engines.0.facts");
     if (engine != NULL) fprintf(c->out, "engine %s %s\n", tl_json_str(engine, "adapter", ""), tl_json_str(engine, "version.text", tl_json_str(engine, "build", "")));
@@ -187,7 +186,21 @@ static tl_status show_run(tl_cli *c, tl_store *s, const char *id, tl_err *e) {
     print_windows(c, show);
     print_searches(c, show);
     if (law) fprintf(c->out, "\nmeasured / predicted, all trials: %s [derived]\n", number(a, law));
+    print_statistics(c, show);
     tl_arena_free(a);
+}
+
+static tl_status show_run(tl_cli *c, tl_store *s, const char *id, tl_err *e) {
+    json_t *show = NULL, *statistics = NULL;
+    tl_status st = tl_store_run_show(&show, s, id, e);
+    if (st == TL_OK) st = tl_run_statistics(&statistics, s, show, e);
+    if (st != TL_OK) {
+        json_decref(show);
+        return st;
+    }
+    json_object_set_new(show, "statistics", statistics);
+    if (c->json) tl_cli_print_json(c, show);
+    else print_run(c, id, show);
     json_decref(show);
     return TL_OK;
 }

@@ -9,29 +9,27 @@ typedef struct measure {
     const char *name, *unit;
     bool higher_is_better;
     const char *of_block; /* path below a trial's facts; NULL: a metric of requests */
+    const char *over;     /* of searches over this alone; NULL: of any block */
 } measure;
 
-static const measure blocks[] = {
-    {"throughput", "tok/s", true, "window.throughput"},
-    {"request_rate", "req/s", true, "window.request_rate"},
-    {"goodput", "req/s", true, "window.goodput"},
-    {"users_at_slo", "1", true, "search.answer.value"},
-};
-
-static const char *const usual[] = {"ttft", "tpot", "decode_rate", "prefill_rate", "e2e"};
+static const char *const usual[] = {"ttft", "tpot", "decode_rate", "prefill_rate", "e2e", "throughput", "goodput", "users_at_slo", "rate_at_slo"};
 
 static bool find_measure(measure *out, const char *name) {
-    for (size_t i = 0; i < TL_COUNT(blocks); i++)
-        if (tl_str_eq(blocks[i].name, name)) return *out = blocks[i], true;
+    static const measure answers[] = {{"users_at_slo", "1", true, "search.answer.value", "users"}, {"rate_at_slo", "req/s", true, "search.answer.value", "rate"}};
+    for (size_t i = 0; i < TL_COUNT(answers); i++)
+        if (tl_str_eq(answers[i].name, name)) return *out = answers[i], true;
+    for (const run_block_metric *b = run_block_metrics; b->name != NULL; b++)
+        if (tl_str_eq(b->name, name)) return *out = (measure){b->name, b->unit, b->higher_is_better, b->path, NULL}, true;
     const tl_metric_desc *d = tl_metric_find(name);
-    if (d != NULL) *out = (measure){.name = d->name, .unit = d->unit, .higher_is_better = d->higher_is_better};
+    if (d != NULL) *out = (measure){d->name, d->unit, d->higher_is_better, NULL, NULL};
     return d != NULL;
 }
 
 static tl_status no_measure(const char *name, tl_err *e) {
     const char *names[64];
     size_t n = 0;
-    for (size_t i = 0; i < TL_COUNT(blocks); i++) names[n++] = blocks[i].name;
+    names[n++] = "users_at_slo", names[n++] = "rate_at_slo";
+    for (const run_block_metric *b = run_block_metrics; b->name != NULL; b++) names[n++] = b->name;
     for (size_t i = 0; i < tl_metric_count() && n < TL_COUNT(names); i++) names[n++] = tl_metric_at(i)->name;
     tl_buf all;
     tl_buf_init(&all, 0);
@@ -45,83 +43,39 @@ static tl_status no_measure(const char *name, tl_err *e) {
 
 /* ---- the values of a cell ------------------------------------------------------------------------------------------ */
 
-typedef struct series {
-    double *x;
-    int64_t *round;
-    size_t n, cap, cap_round, left_out; /* left_out: values that are undefined, or zero: a ratio has no use for them */
-} series;
-
-static void add(series *s, double x, int64_t round) {
-    if (!(x > 0) || !isfinite(x)) {
-        s->left_out++;
-        return;
-    }
-    size_t n = s->n;
-    TL_PUSH(s->x, s->n, s->cap, x);
-    TL_PUSH(s->round, n, s->cap_round, round);
-}
-
-static void series_free(series *s) {
-    free(s->x);
-    free(s->round);
-}
-
 typedef struct side {
     const json_t *show, *cell;
     json_t *requests; /* of the cell */
 } side;
 
-/* An overloaded server's answers are no fair sample, and a search's come from many loads: neither counts. */
-static bool fair(const json_t *trial) {
-    return tl_json_at(trial, "facts.aborted") == NULL && tl_json_at(trial, "facts.search") == NULL;
-}
-
-static const json_t *trial_of(const side *s, const char *id) {
+static bool searches_over(const json_t *trials, const char *cell_key, const char *over) {
     size_t i;
     json_t *t;
-    json_array_foreach(json_object_get(s->show, "trials"), i, t)
-        if (tl_str_eq(tl_json_str(t, "id", ""), id)) return t;
-    return NULL;
+    json_array_foreach((json_t *)trials, i, t)
+        if (tl_str_eq(tl_json_str(t, "cell", ""), cell_key) && tl_json_at(t, "facts.search") != NULL)
+            return tl_str_eq(tl_json_str(t, "facts.search.over", ""), over);
+    return false;
 }
 
-static void values_of_requests(series *out, const side *s, const char *metric) {
-    const tl_metric_desc *d = tl_metric_find(metric);
-    size_t i;
-    json_t *r;
-    json_array_foreach(s->requests, i, r) {
-        if (!tl_str_eq(tl_json_str(r, "role", ""), "measured") || !tl_str_eq(tl_json_str(r, "outcome", ""), "ok")) continue;
-        const json_t *t = trial_of(s, tl_json_str(r, "trial", ""));
-        if (t != NULL && fair(t)) add(out, run_stored_metric(json_object_get(r, "metrics"), d), tl_json_int(t, "round", 0));
-    }
-}
-
-static void values_of_blocks(series *out, const side *s, const char *path) {
+static void values_of(run_series *out, const side *s, const measure *m) {
+    const json_t *trials = json_object_get(s->show, "trials");
     const char *key = tl_json_str(s->cell, "key", "");
-    size_t i;
-    json_t *t;
-    json_array_foreach(json_object_get(s->show, "trials"), i, t) {
-        if (!tl_str_eq(tl_json_str(t, "cell", ""), key) || tl_json_at(t, "facts.aborted") != NULL) continue;
-        const json_t *v = tl_json_at(json_object_get(t, "facts"), path);
-        if (v != NULL) add(out, json_number_value(v), tl_json_int(t, "round", 0));
-    }
-}
-
-static void values_of(series *out, const side *s, const measure *m) {
-    if (m->of_block) values_of_blocks(out, s, m->of_block);
-    else values_of_requests(out, s, m->name);
+    if (m->over != NULL && !searches_over(trials, key, m->over)) return;
+    if (m->of_block == NULL) run_series_requests(out, s->requests, trials, tl_metric_find(m->name));
+    else run_series_blocks(out, trials, key, m->of_block);
 }
 
 /* ---- one metric of one pair of cells --------------------------------------------------------------------------------- */
 
-static json_t *side_json(const series *s) {
-    return json_pack("{s:o, s:I, s:I}", "median", tl_json_real(tl_stat_median(s->x, s->n)), "n", (json_int_t)s->n, "left_out",
-                     (json_int_t)s->left_out);
+static json_t *side_json(const run_series *s) {
+    return json_pack("{s:o, s:I, s:I}", "median", tl_json_real(tl_stat_median(s->v, s->n)), "n", (json_int_t)s->n, "undefined",
+                     (json_int_t)s->undefined);
 }
 
 /* The comparison, or why there is none. */
-static json_t *compare_series(const series *x, const series *y, const tl_compare_opts *o) {
+static json_t *compare_series(const run_series *x, const run_series *y, const tl_compare_opts *o) {
     if (x->n == 0 || y->n == 0) return json_pack("{s:s}", "why_not", x->n == 0 ? "A has no value" : "B has no value");
-    const tl_rounds a = {x->x, x->round, x->n}, b = {y->x, y->round, y->n};
+    const tl_rounds a = {x->v, x->round, x->n}, b = {y->v, y->round, y->n};
     tl_comparison c;
     tl_err why = {0};
     if (tl_stat_compare_rounds(&c, &a, &b, o, &why) != TL_OK) return json_pack("{s:s}", "why_not", why.msg);
@@ -130,7 +84,7 @@ static json_t *compare_series(const series *x, const series *y, const tl_compare
 
 /* Adds nothing where neither side has a value. */
 static void compare_metric(json_t *into, const side *a, const side *b, const measure *m, double noise_limit) {
-    series x = {0}, y = {0};
+    run_series x = {0}, y = {0};
     values_of(&x, a, m);
     values_of(&y, b, m);
     if (x.n > 0 || y.n > 0) {
@@ -140,8 +94,8 @@ static void compare_metric(json_t *into, const side *a, const side *b, const mea
                                             m->higher_is_better, "a", side_json(&x), "b", side_json(&y)));
         json_array_append_new(into, j);
     }
-    series_free(&x);
-    series_free(&y);
+    run_series_free(&x);
+    run_series_free(&y);
 }
 
 static const char *label_of(const json_t *cell) { return tl_json_str(cell, "facts.label", tl_json_str(cell, "key", "?")); }
@@ -153,7 +107,6 @@ static json_t *compare_cells(const side *a, const side *b, const tl_run_compare_
         if (find_measure(&m, spec->metrics[i])) compare_metric(list, a, b, &m, spec->noise_limit);
     for (size_t i = 0; spec->n_metrics == 0 && i < TL_COUNT(usual); i++)
         if (find_measure(&m, usual[i])) compare_metric(list, a, b, &m, spec->noise_limit);
-    for (size_t i = 0; spec->n_metrics == 0 && i < TL_COUNT(blocks); i++) compare_metric(list, a, b, &blocks[i], spec->noise_limit);
     return json_pack("{s:O?, s:O?, s:s, s:s, s:o}", "a", json_object_get(a->cell, "key"), "b", json_object_get(b->cell, "key"), "a_label",
                      label_of(a->cell), "b_label", label_of(b->cell), "metrics", list);
 }

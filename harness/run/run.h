@@ -177,6 +177,13 @@ tl_status tl_run_publish(json_t **out, tl_store *store, const char *run_id, cons
  * "published", "yours"}]} of two results of tl_run_publish. The rules stand in verdict.c. New reference. */
 json_t *tl_rerun_compare(const json_t *published, const json_t *own);
 
+/* ---- statistics: what the samples of a run can bear ----------------------------------------------------------------- */
+
+/* Of each cell's requests: [{"cell", "metric", "unit", "n", "undefined", "quantiles": [{"q", "value", "lo", "hi", "n_needed"}],
+ * "warnings": [{"name", "text"}]}]. A quantile without the samples for its interval is null, with the number it needs; the
+ * warnings are plain sentences with a remedy. show: of tl_store_run_show. New reference. */
+tl_status tl_run_statistics(json_t **out, tl_store *store, const json_t *show, tl_err *e) TL_MUST_USE;
+
 /* ---- comparison: did it get faster? ------------------------------------------------------------------------------ */
 
 typedef struct tl_run_side {
@@ -186,14 +193,14 @@ typedef struct tl_run_side {
 typedef struct tl_run_compare_spec {
     tl_store *store;
     tl_run_side a, b;
-    const char *const *metrics; /* names of tl_metric_at, or "throughput", "request_rate", "goodput" of a block's window, or "users_at_slo" */
+    const char *const *metrics; /* names of tl_metric_at, or "throughput", "request_rate", "goodput", "goodput_share" of a block's window, or "users_at_slo", "rate_at_slo" */
     size_t n_metrics;           /* 0: the usual ones that the runs have */
     double noise_limit;         /* as in tl_compare_opts; 0 = its default */
 } tl_run_compare_spec;
 /* Cells belong together when they are equal on every axis that neither selector names. Inside one run values are paired
  * by round; of two runs each round is one value. Aborted blocks count on neither side. *out, a new reference:
  * {"a", "b": {"run", "selector"}, "interleaved", "label": "derived", "cells": [{"a", "b": keys, "a_label", "b_label", "metrics":
- * [{"metric", "unit", "higher_is_better", "a", "b": {"median" of all values, "n", "left_out"}, and tl_stat_comparison_json
+ * [{"metric", "unit", "higher_is_better", "a", "b": {"median" of all values, "n", "undefined"}, and tl_stat_comparison_json
  * (n_a, n_b there: rounds) or "why_not"}]}], "only_a", "only_b": labels of cells without a partner, "environment":
  * [{"what", "a", "b"}]}.
  * TL_NOT_FOUND: no cell of A has a partner; TL_INVALID: it has two, or an unknown metric. */

@@ -145,8 +145,26 @@ tl_status run_store_prediction(tl_run_ctx *c, size_t cell, tl_err *e) TL_MUST_US
 /* After the last visit: medians with intervals, paired predictions, ratios, acceptance. (summary.c) */
 tl_status run_summary(tl_run_ctx *c, tl_run_result *out, tl_err *e) TL_MUST_USE;
 
-/* A stored request's metric in the unit of its description; NAN when undefined (summary.c). */
-double run_stored_metric(const json_t *metrics, const tl_metric_desc *d);
+/* The values of a metric of one cell in the order they were taken, each with its round. Undefined ones have no place in a
+ * statistic and are counted. (series.c) */
+typedef struct run_series {
+    double *v;
+    int64_t *round;
+    size_t n, cap, cap_round, undefined;
+} run_series;
+void run_series_add(run_series *s, double x, int64_t round);
+void run_series_free(run_series *s); /* zeroed ok, twice ok */
+/* In the unit of the metric: successful measured requests of blocks that no rule ended, and of no search. requests: of
+ * tl_store_requests; trials: of tl_store_run_show. */
+void run_series_requests(run_series *out, const json_t *requests, const json_t *trials, const tl_metric_desc *d);
+/* One value a block: the number at a path below its facts. */
+void run_series_blocks(run_series *out, const json_t *trials, const char *cell_key, const char *path);
+/* What is said of a block as a whole. */
+typedef struct run_block_metric {
+    const char *name, *unit, *path; /* path: below a trial's facts */
+    bool higher_is_better;
+} run_block_metric;
+extern const run_block_metric run_block_metrics[]; /* ends with {0} */
 /* What differs between two {"engine", "machine", "tally", "script_sha256"}, likeliest cause of another speed first:
  * [{"what", a_name, b_name}] (verdict.c). New reference. */
 json_t *run_environment_diff(const json_t *a, const json_t *b, const char *a_name, const char *b_name);

@@ -7,18 +7,8 @@
 
 static const char interval_text[] = "95 % bootstrap of the median (percentile, B = 2000, seed 1)";
 
-/* Finite values only: what is undefined has no place in a statistic, and its number is stored with the requests. */
-typedef struct series {
-    double *v;
-    size_t n, cap;
-} series;
-
-static void add(series *s, double x) {
-    if (isfinite(x)) TL_PUSH(s->v, s->n, s->cap, x);
-}
-
 static tl_status measured(json_t **out, tl_run_ctx *c, const char *cell_key, const char *name, const char *unit,
-                          const series *s, tl_err *e) {
+                          const run_series *s, tl_err *e) {
     tl_summary sum;
     tl_stat_summary(&sum, s->v, s->n, 1);
     tl_run_measured m = {.name = name, .unit = unit, .cell_key = cell_key, .statistic = "median", .interval = interval_text,
@@ -26,38 +16,60 @@ static tl_status measured(json_t **out, tl_run_ctx *c, const char *cell_key, con
     return run_store_measured(out, c, &m, e);
 }
 
-/* ---- per-metric medians ---- */
+/* ---- per-metric medians and quantiles ---- */
 
-/* Stored metrics are exact integers of nanoseconds where they are times; people read milliseconds. */
-double run_stored_metric(const json_t *metrics, const tl_metric_desc *d) {
-    char ns[64];
-    snprintf(ns, sizeof ns, "%s_ns", d->name);
-    double v = tl_json_num(metrics, d->name, NAN);
-    return isfinite(v) ? v : tl_json_num(metrics, ns, NAN) / 1e6;
+/* Only those that the samples can bear: `tally show --percentiles` says how many the others need. */
+static tl_status store_quantiles(tl_run_ctx *c, const char *cell_key, const tl_metric_desc *d, const run_series *s, tl_err *e) {
+    static const struct { double q; const char *suffix, *statistic; } asked[] = {
+        {0.9, "p90", "p90 (nearest rank)"}, {0.95, "p95", "p95 (nearest rank)"}, {0.99, "p99", "p99 (nearest rank)"}};
+    tl_status st = TL_OK;
+    for (size_t i = 0; st == TL_OK && i < TL_COUNT(asked); i++) {
+        tl_quantile q;
+        tl_stat_quantile(&q, s->v, s->n, asked[i].q, 0.95);
+        if (!q.given) break; /* the further out, the more it needs */
+        char name[64];
+        snprintf(name, sizeof name, "%s_%s", d->name, asked[i].suffix);
+        json_t *out = NULL;
+        tl_run_measured m = {.name = name, .unit = d->unit, .cell_key = cell_key, .statistic = asked[i].statistic,
+                             .interval = "95 % by order statistics", .number = q.value, .lo = q.lo, .hi = q.hi, .n = (int64_t)s->n};
+        st = run_store_measured(&out, c, &m, e);
+        json_decref(out);
+    }
+    return st;
 }
 
-static tl_status metric_medians(tl_run_ctx *c, const tl_run_cell *cell, json_t **decode_rate, tl_err *e) {
-    static const char *const names[] = {"decode_rate", "ttft", "tpot", "e2e", "prefill_rate", "n"};
-    for (size_t i = 0; i < TL_COUNT(names); i++) {
-        const tl_metric_desc *d = tl_metric_find(names[i]);
-        if (d == NULL) continue;
-        series s = {0};
-        json_t *requests = NULL, *r, *out = NULL;
-        size_t k;
-        tl_status st = tl_store_requests(&requests, c->spec->store, c->id, cell->key, e);
-        if (st != TL_OK) return st;
-        json_array_foreach(requests, k, r) {
-            if (!tl_str_eq(tl_json_str(r, "role", ""), "measured") || !tl_str_eq(tl_json_str(r, "outcome", ""), "ok")) continue;
-            add(&s, run_stored_metric(json_object_get(r, "metrics"), d));
-        }
-        json_decref(requests);
-        if (s.n > 0) st = measured(&out, c, cell->key, names[i], d->unit, &s, e);
-        free(s.v);
+static tl_status request_metrics(tl_run_ctx *c, const tl_run_cell *cell, const json_t *trials, json_t **decode_rate, tl_err *e) {
+    static const struct { const char *name; bool tails; } names[] = {{"decode_rate", false}, {"ttft", true}, {"tpot", true},
+                                                                     {"e2e", true}, {"prefill_rate", false}, {"tokens", false}};
+    json_t *requests = NULL;
+    tl_status st = tl_store_requests(&requests, c->spec->store, c->id, cell->key, e);
+    for (size_t i = 0; st == TL_OK && i < TL_COUNT(names); i++) {
+        const tl_metric_desc *d = tl_metric_find(names[i].name);
+        run_series s = {0};
+        json_t *out = NULL;
+        run_series_requests(&s, requests, trials, d);
+        if (s.n > 0) st = measured(&out, c, cell->key, d->name, d->unit, &s, e);
+        if (st == TL_OK && names[i].tails) st = store_quantiles(c, cell->key, d, &s, e);
+        run_series_free(&s);
         if (i == 0) *decode_rate = out;
         else json_decref(out);
-        if (st != TL_OK) return st;
     }
-    return TL_OK;
+    json_decref(requests);
+    return st;
+}
+
+/* Medians over the blocks of what is said of a block as a whole. */
+static tl_status block_metrics(tl_run_ctx *c, const tl_run_cell *cell, const json_t *trials, tl_err *e) {
+    tl_status st = TL_OK;
+    for (const run_block_metric *b = run_block_metrics; st == TL_OK && b->name != NULL; b++) {
+        run_series s = {0};
+        json_t *out = NULL;
+        run_series_blocks(&s, trials, cell->key, b->path);
+        if (s.n > 0) st = measured(&out, c, cell->key, b->name, b->unit, &s, e);
+        json_decref(out);
+        run_series_free(&s);
+    }
+    return st;
 }
 
 /* ---- pairs of probe and trial ---- */
@@ -83,7 +95,7 @@ static tl_status predict_number(double *out, tl_run_ctx *c, size_t cell, double 
 }
 
 /* Ratio of each measured request to the prediction from the bandwidth around its own trial. */
-static tl_status paired_series(series *bandwidth, series *ratio, tl_run_ctx *c, size_t cell, const json_t *trials, tl_err *e) {
+static tl_status paired_series(run_series *bandwidth, run_series *ratio, tl_run_ctx *c, size_t cell, const json_t *trials, tl_err *e) {
     size_t i, k;
     json_t *t, *rate;
     json_array_foreach((json_t *)trials, i, t) {
@@ -92,9 +104,9 @@ static tl_status paired_series(series *bandwidth, series *ratio, tl_run_ctx *c, 
         if (!isfinite(bw)) continue;
         tl_status st = predict_number(&predicted, c, cell, bw, e);
         if (st != TL_OK) return st;
-        add(bandwidth, bw / 1e9);
+        run_series_add(bandwidth, bw / 1e9, 0);
         json_array_foreach(tl_json_at(t, "facts.decode_rates"), k, rate)
-            add(ratio, json_number_value(rate) / predicted);
+            run_series_add(ratio, json_number_value(rate) / predicted, 0);
     }
     return TL_OK;
 }
@@ -113,7 +125,7 @@ static json_t *find_input(json_t *value, const char *name) {
 
 /* Stores a derived value of lua/calc with an interval and number taken from paired samples where given. */
 static tl_status derived(json_t **out, tl_run_ctx *c, const char *cell_key, const char *formula, json_t *inputs,
-                         const series *samples, tl_err *e) {
+                         const run_series *samples, tl_err *e) {
     char id[TL_STORE_ID];
     json_t *v = NULL;
     tl_status st = c->spec->hooks.formula(&v, c->spec->hooks.ctx, formula, inputs, e);
@@ -166,14 +178,15 @@ tl_status run_store_prediction(tl_run_ctx *c, size_t cell, tl_err *e) {
     return st;
 }
 
-static tl_status cell_summary(tl_run_ctx *c, size_t index, const json_t *trials, series *ratios, tl_err *e) {
+static tl_status cell_summary(tl_run_ctx *c, size_t index, const json_t *trials, run_series *ratios, tl_err *e) {
     tl_run_cell *cell = &c->cells[index];
     json_t *rate = NULL, *bw = NULL, *paired = NULL, *in = NULL;
-    series bandwidth = {0}, ratio = {0};
+    run_series bandwidth = {0}, ratio = {0};
     tl_status st = TL_OK;
     if (cell->aborted) return TL_OK; /* what an overloaded server did answer is no fair sample: no median is made of it */
     if (cell->search) return run_store_search(c, cell, trials, e);
-    TRY(metric_medians(c, cell, &rate, e));
+    TRY(block_metrics(c, cell, trials, e));
+    TRY(request_metrics(c, cell, trials, &rate, e));
     if (rate == NULL) goto out;
     TRY(paired_series(&bandwidth, &ratio, c, index, trials, e));
     if (bandwidth.n == 0) goto out;
@@ -182,15 +195,15 @@ static tl_status cell_summary(tl_run_ctx *c, size_t index, const json_t *trials,
     if (paired == NULL) goto out;
     in = json_pack("{s:O, s:O}", "measured", rate, "predicted", paired);
     TRY(derived(NULL, c, cell->key, "ratio", in, &ratio, e));
-    for (size_t i = 0; i < ratio.n; i++) add(ratios, ratio.v[i]);
+    for (size_t i = 0; i < ratio.n; i++) run_series_add(ratios, ratio.v[i], 0);
     if (cell->bytes_per_token != NULL) {
         json_decref(in);
         in = json_pack("{s:O, s:O}", "decode_rate", rate, "bytes_per_token", cell->bytes_per_token);
         TRY(derived(NULL, c, cell->key, "implied_bandwidth", in, NULL, e));
     }
 out:
-    free(bandwidth.v);
-    free(ratio.v);
+    run_series_free(&bandwidth);
+    run_series_free(&ratio);
     json_decref(in);
     json_decref(rate);
     json_decref(bw);
@@ -199,7 +212,7 @@ out:
 }
 
 /* Over all cells: how well the law holds on this machine, with every cell's ratio as an input. */
-static tl_status law_ratio(tl_run_ctx *c, const series *ratios, tl_err *e) {
+static tl_status law_ratio(tl_run_ctx *c, const run_series *ratios, tl_err *e) {
     if (ratios->n == 0) return TL_OK;
     json_t *rows = NULL, *row;
     size_t i;
@@ -247,7 +260,7 @@ static tl_status judge(tl_run_ctx *c, tl_run_result *out, const tl_run_cell *cel
 
 tl_status run_summary(tl_run_ctx *c, tl_run_result *out, tl_err *e) {
     json_t *show = NULL, *rule;
-    series ratios = {0};
+    run_series ratios = {0};
     size_t k;
     tl_status st = TL_OK;
     out->accepted = true;
@@ -261,7 +274,7 @@ tl_status run_summary(tl_run_ctx *c, tl_run_result *out, tl_err *e) {
         json_array_foreach((json_t *)c->spec->plan->accept, k, rule) TRY(judge(c, out, &c->cells[i], rule, e));
 out:
     if (st != TL_OK) tl_store_rollback(c->spec->store);
-    free(ratios.v);
+    run_series_free(&ratios);
     json_decref(show);
     return st;
 }

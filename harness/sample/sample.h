@@ -364,6 +364,7 @@ typedef enum tl_warning_kind {
 typedef struct tl_warning {
     tl_warning_kind kind;
     const char *name;  /* stable word */
+    size_t values;     /* outliers: how many; else 0: it is about all */
     char text[320];    /* one plain sentence with its remedy */
 } tl_warning;
 /* Samples in the order they were taken. Returns how many of the TL_WARN_KINDS warnings apply. */

@@ -117,6 +117,7 @@ static void say(tl_warning *out, size_t *n, tl_warning_kind kind, const char *fm
     tl_warning *w = &out[(*n)++];
     va_list ap;
     w->kind = kind;
+    w->values = 0;
     w->name = names[kind];
     va_start(ap, fmt);
     vsnprintf(w->text, sizeof w->text, fmt, ap);
@@ -150,6 +151,6 @@ size_t tl_stat_warnings(tl_warning out[TL_WARN_KINDS], const double *x, size_t n
     if (odd && !(found && out[found - 1].kind == TL_WARN_SLOW_START && odd == 1))
         say(out, &found, TL_WARN_OUTLIERS,
             "%zu of %zu values are outliers (kept in every number); check for other load on the machine and see the "
-            "single requests.", odd, n);
+            "single requests.", odd, n), out[found - 1].values = odd;
     return found;
 }

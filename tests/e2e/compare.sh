@@ -30,8 +30,8 @@ check "in pairs" is '[.interleaved, .cells[].metrics[].paired] | all' true
 # the printed medians against the stored rows, counted by another program
 median() { sql "WITH v AS (SELECT json_extract(q.metrics,'\$.ttft_ns')/1e6 x, row_number() OVER (ORDER BY json_extract(q.metrics,'\$.ttft_ns')) i
   FROM request q JOIN trial t ON t.id=q.trial JOIN cell c ON c.run=t.run AND c.key=t.cell WHERE q.role='measured' AND json_extract(c.axes,'\$.model')='$1'
-  AND json_extract(c.axes,'\$.output')=12) SELECT printf('%.6f', avg(x)) FROM v WHERE i IN (8,9)"; }
-ours() { j ".cells[] | select(.$1_label | contains(\"output=12\")) | .metrics[] | select(.metric == \"ttft\") | .$1.median" | xargs printf '%.6f'; }
+  AND json_extract(c.axes,'\$.output')=12) SELECT printf('%.4f', avg(x)) FROM v WHERE i IN (8,9)"; }
+ours() { j ".cells[] | select(.$1_label | contains(\"output=12\")) | .metrics[] | select(.metric == \"ttft\") | .$1.median" | xargs printf '%.4f'; }
 check "A's median is that of its rows" [ "$(ours a)" = "$(median small)" ]
 check "and B's" [ "$(ours b)" = "$(median large)" ]
 
@@ -57,4 +57,14 @@ check "named" grep -q "did you mean 'decode_rate'" "$dir/err"
 check "an unknown experiment" exits 4 "$tally" compare nothing sizes
 check "a metric in the wrong place" exits 2 "$tally" compare 'sizes.ttft{model=small}' sizes
 check "is told where it belongs" grep -q -- '--metric ttft' "$dir/err"
+
+# ---- what the samples can bear
+check "percentiles" go "$tally" show "$first" --percentiles
+check "that 16 requests bear, with an interval" grep -Eq 'model=small output=12 +ttft ms +16 +[0-9.]+ \[[0-9.]+–[0-9.]+\] +needs n ≥ 36 +needs n ≥ 72 +needs n ≥ 368' "$dir/out"
+go "$tally" show "$first" --json
+check "the p50 is the eighth of sixteen" [ "$(j '.statistics[] | select(.metric == "ttft") | .quantiles[0].value' | head -n 1 | xargs printf '%.6f')" = "$(sql "SELECT printf('%.6f', x) FROM
+  (SELECT json_extract(q.metrics,'\$.ttft_ns')/1e6 x, row_number() OVER (ORDER BY json_extract(q.metrics,'\$.ttft_ns')) i FROM request q JOIN trial t ON t.id=q.trial
+  WHERE q.role='measured' AND t.run='$first' AND t.cell=(SELECT key FROM cell WHERE run='$first' AND position=0)) WHERE i=8")" ]
+check "what cannot be given is null, with the number it needs" is '[.statistics[] | select(.metric == "ttft") | .quantiles[3] | .value, .n_needed] | unique | map(tostring) | join(" ")' "null 368"
+check "and no value of that name is stored" [ "$(sql "SELECT count(*) FROM value WHERE name LIKE '%!_p9_' ESCAPE '!'")" = 0 ]
 finish

@@ -46,7 +46,7 @@ go "$tally" show never
 check "and says so" grep -q 'no load tried gets ttft<0.001ms@90%; 1 user misses it: 0 of ' "$dir/out"
 
 # ---- a rate
-experiment rate 'schedule = tally.search { over = "rate", from = 0.5, to = 1000, resolution = 0.4, ruler_share = 0.5, slo = "ttft<500ms@80%", max_in_flight = 40, drain_s = 20 }' 1
+experiment rate 'schedule = tally.search { over = "rate", from = 4, to = 1000, resolution = 0.4, ruler_share = 0.5, slo = "ttft<500ms@80%", max_in_flight = 40, drain_s = 20 }' 1
 check "a search over rates" go "$tally" run rate
 check "has its value in requests per second" [ "$(sql "SELECT unit FROM value WHERE name='rate_at_slo'")" = req/s ]
 
@@ -58,6 +58,7 @@ check "what was sent in the ramp is no measured request" [ "$(w before)" -gt 0 ]
 check "the rest is" [ "$(w before)" -lt 24 ]
 check "its rule is stated" [ "$(w rule)" = "from the end of the ramp to the last intended start" ]
 check "goodput stands with it" [ -n "$(w goodput_share)" ]
+check "and is a value, as is the throughput" [ "$(sql "SELECT group_concat(name, ' ') FROM (SELECT DISTINCT name FROM value WHERE name IN ('throughput','request_rate','goodput_share') ORDER BY name)")" = "goodput_share request_rate throughput" ]
 
 # ---- refused, with the remedy
 experiment few 'requests = 5, schedule = tally.search { over = "users", from = 1, to = 4, slo = "ttft<1s@95%" }' 1
