@@ -94,7 +94,7 @@ typedef struct tl_run_load {
     tl_slo_spec slo;      /* of the schedule; n = 0: none */
     double ruler_share;   /* see tl_run_ruler */
 } tl_run_load;
-/* Of the cell's workload. TL_INVALID names a field that cannot be carried out. (jobs.c) */
+/* Of the cell's workload. TL_INVALID names a field that cannot be carried out. (schedule.c) */
 tl_status run_load_of(tl_run_load *out, const json_t *workload, tl_err *e) TL_MUST_USE;
 
 typedef struct tl_run_jobs {
@@ -102,6 +102,8 @@ typedef struct tl_run_jobs {
     size_t n;
     tl_load_opts opts; /* all but what belongs to the caller: engine, callbacks */
 } tl_run_jobs;
+/* Their options, intended starts and pauses; the jobs are there, without bodies. (schedule.c) */
+tl_status run_schedule(tl_run_jobs *j, const tl_run_load *load, const json_t *workload, uint64_t seed, tl_err *e) TL_MUST_USE;
 tl_status run_jobs_make(tl_run_jobs *out, tl_run_block *b, const tl_run_load *load, uint64_t seed, tl_err *e) TL_MUST_USE;
 void run_jobs_free(tl_run_jobs *j); /* zeroed ok */
 
